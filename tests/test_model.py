@@ -22,6 +22,7 @@ from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.model import Block, Estimate, blocks_of, estimate, missing, waits
 from dojo_core.targets.cpu.processor import Processor, known
+from dojo_core.targets.cpu.stores import store_cycles
 from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
 from tests.crossed import with_tools
@@ -66,7 +67,7 @@ def test_a_line_takes_fewer_cycles_than_its_start(name):
         for program in (game.start, game.current.program)
     )
     assert last.cycles < first.cycles / 4
-    said = rf"model 2: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
+    said = rf"model 3: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
     assert re.fullmatch(said, last.model)
     # Products of vectors, and some instructions more for each.
     products = 12 * 64 * 64 // limits_of(processor).vector_widths["f32"][0]
@@ -140,11 +141,41 @@ def test_what_does_not_fit_a_cache_comes_from_the_next(program, bytes_, cycles):
     assert waits(program, known("armv8.4-a")) == (bytes_, pytest.approx(cycles))
 
 
-def test_what_goes_past_the_caches_goes_one_way_and_where_there_is_no_last_cache_memory_is_next():
-    board, plain = known("rv64gcv-128"), copied(1 << 18)
+def test_where_there_is_no_last_cache_memory_is_next():
+    board, size = known("rv64gcv-128"), 3072 * KB
     assert board.caches == (32 * KB, 512 * KB, 0)
-    for program, bytes_ in ((plain, 3072 * KB), (parse(plain.text.rstrip() + " !stream\n"), 2048 * KB)):
-        assert waits(program, board) == ((bytes_, bytes_), pytest.approx(bytes_ * (1 / 20 + 1 / 4)))
+    assert waits(copied(1 << 18), board) == ((size, size), pytest.approx(size * (1 / 20 + 1 / 4)))
+
+
+@pytest.mark.parametrize(("cells", "read"), [(1 << 10, 0), (1 << 18, 1024 * KB)])
+def test_what_is_streamed_goes_to_memory_however_little_it_is(cells, read):
+    program = parse(copied(cells).text.rstrip() + " !stream\n")
+    bytes_, cycles = waits(program, known("rv64gcv-128"))
+    assert bytes_ == (read, read + 4 * cells)
+    assert cycles == pytest.approx(read * (1 / 20 + 1 / 4) + 4 * cells / 4)
+
+
+SUM = ("vmovups 64(%rsp), %ymm0", "vfmadd231ps %ymm1, %ymm2, %ymm0", "vmovups %ymm0, 64(%rsp)")
+
+
+@pytest.mark.parametrize(
+    ("instructions", "loop", "cycles"),
+    [
+        (
+            ("vmovups %ymm0, (%rdi)", "vmovups %xmm1, 32(%rdi)", "movl %eax, 48(%rdi)"),
+            False,
+            (32 + 16 + 8) / 16,
+        ),
+        (("vmovups (%rdi), %ymm0", "vfmadd231ps 32(%rdi), %ymm1, %ymm0"), True, 0),
+        (SUM, True, 8 + 4),  # round by way of the stack
+        (SUM, False, 2),
+        ((SUM[2], SUM[0], SUM[1]), True, 2),  # what it loads, it has just stored: nothing goes round
+    ],
+    ids=["widths", "loads", "a sum on the stack", "once", "stored first"],
+)
+def test_stores_take_a_cycle_for_16_bytes_and_sums_on_the_stack_go_round(instructions, loop, cycles):
+    assert store_cycles(instructions, loop, "znver1") == cycles
+    assert store_cycles(instructions, loop, "neoverse-v1") == 0  # nothing is known of its stores
 
 
 TIMES = {  # cycles, and the median of its time over that of the one of fewest cycles
@@ -196,7 +227,7 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     needs_model("armv8.6-a")
     clock = backend("arm").clock()
     assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
-    assert clock.label.startswith("cycles estimated by model 2: llvm-mca") and "neoverse-v1" in clock.label
+    assert clock.label.startswith("cycles estimated by model 3: llvm-mca") and "neoverse-v1" in clock.label
     shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)

@@ -119,6 +119,20 @@ def test_measuring_off_measures_nothing(service: Service, bench: Bench) -> None:
     assert page.feed["queue"]["state"] == "off" and set(map(str, page.feed["results"])) <= {"2"}
 
 
+def test_where_nothing_is_timed_unasked_a_game_is_once_that_is_asked_for(
+    tmp_path: Path, bench: Bench
+) -> None:
+    store = RecordStore(Records(tmp_path / "unasked.sqlite"))
+    service = Service(store, Kernels(), lambda: bench, measure=False)
+    page = Page(service)
+    page.start()
+    assert page.feed["queue"]["state"] == "off" and not service.polling(page.player)
+    assert not bench.measured
+    page.send("measure", on=True)
+    page.until(lambda: all(isinstance(result, list) for result in page.feed["results"]))
+    service.close()
+
+
 def test_removing_a_middle_move_reports_before_it_changes(service: Service) -> None:
     page = Page(service)
     page.start()

@@ -3,7 +3,8 @@ an emulator, times what a model of the pipeline says of the block that it stands
 its traffic takes.
 
 Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round, and
-any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting. Then
+any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting;
+``stores.py`` adds what it does not know of some cores. Then
 the bytes that each cache exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the
 pipeline waits for them, as in the ECM model (Treibig and Hager, Introducing a performance model for
 bandwidth-limited loop kernels, PPAM 2009). Every branch is foretold, and what a called function takes is left
@@ -32,12 +33,13 @@ from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.processor import RISCV, SHARED_BYTES_OF_A_CORE, NotRun, Processor, llvm
-from dojo_core.targets.cpu.traffic import traffic
+from dojo_core.targets.cpu.stores import store_cycles
+from dojo_core.targets.cpu.traffic import streamed, traffic
 
 if TYPE_CHECKING:
     from dojo_core.targets.cpu.cross import Arrays
 
-VERSION = 2  # of this method: 1 had all data in the first cache
+VERSION = 3  # of this method: 1 had all data in the first cache, 2 streamed into caches and knew no stores
 # Bytes a cycle that one core gets from a second cache, a last one, and memory, whatever the processor. The
 # first was measured on a Neoverse N1, which has 19 (chipsandcheese.com/2021/10/22/deep-diving-neoverse-n1);
 # the others are assumed, half of it and 12 GB/s at 3 GHz.
@@ -178,7 +180,8 @@ def named(processor: Processor) -> str:
 def waits(program: Program, processor: Processor) -> tuple[tuple[int, ...], float]:
     """Bytes that each of the caches exchanges with the next in one run of a program, and cycles for all."""
     capacities = _capacities(processor)
-    exchanged = tuple(traffic(program, capacity) for capacity in capacities)
+    *nearer, last = (traffic(program, capacity) for capacity in capacities)
+    exchanged = (*nearer, last + streamed(program))
     beyond = (*BANDWIDTHS[: len(capacities) - 1], BANDWIDTHS[-1])
     return exchanged, sum(size / bandwidth for size, bandwidth in zip(exchanged, beyond, strict=True))
 
@@ -289,5 +292,6 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         if region is not None:
             summary = region["SummaryView"]
             cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
-        timed.append(replace(block, cycles=cycles))
+        least = store_cycles(block.instructions, block.loop, processor.model)
+        timed.append(replace(block, cycles=max(cycles, least)))
     return timed

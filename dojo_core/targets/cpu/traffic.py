@@ -4,7 +4,8 @@ A scope of which one iteration fits a cache brings each line that it touches onc
 touches again is still there (the "layer condition" of the ECM model: Stengel, Treibig, Hager and Wellein,
 Quantifying performance bottlenecks of stencil computations, ICS 2015). A scope of which none does brings with
 each iteration anew what that brings. Lines have 64 bytes; a line that is written comes, and goes back. Runs
-follow one another: what fits a cache altogether is there already. Sets, prefetches and guards are left out.
+follow one another: what fits a cache altogether is there already. What is streamed goes past all caches, to
+memory, and leaves none of its lines in them. Sets, prefetches and guards are left out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,15 @@ def traffic(program: Program, capacity: int) -> int:
     return sum(_traffic(program, node, (), capacity) for node in program.body)
 
 
+def streamed(program: Program) -> int:
+    """Bytes that one run stores past the caches."""
+    return sum(
+        _bytes_of_lines(program.buffer_of[leaf.op.target.array], leaf.op.target, leaf.scopes, 0)
+        for leaf in program.leaves
+        if leaf.op.stream
+    )
+
+
 def _traffic(program: Program, node: Node, scopes: tuple[Scope, ...], capacity: int) -> int:
     """Of one run of a node."""
     depth = len(scopes)
@@ -35,11 +45,12 @@ def _traffic(program: Program, node: Node, scopes: tuple[Scope, ...], capacity: 
 
 def _touched(program: Program, below: Sequence[Leaf], depth: int) -> tuple[int, int]:
     """Bytes of the lines that operations touch while their scopes from ``depth`` on go round, and the same
-    with those that are written twice: they go back. What goes past the caches goes one way only."""
+    with those that are written twice: they go back."""
     lines: dict[str, int] = {}
     back: set[str] = set()
     for leaf in below:
-        for access in (leaf.op.target, *leaf.op.reads):
+        cached = () if leaf.op.stream else (leaf.op.target,)
+        for access in (*cached, *leaf.op.reads):
             buffer = program.buffer_of[access.array]
             if buffer.location != "register":
                 own = _bytes_of_lines(buffer, access, leaf.scopes, depth)
