@@ -126,8 +126,8 @@ def test_where_nothing_is_timed_unasked_a_game_is_once_that_is_asked_for(
     service = Service(store, Kernels(), lambda: bench, measure=False)
     page = Page(service)
     page.start()
-    assert page.feed["queue"]["state"] == "off" and not service.polling(page.player)
-    assert not bench.measured
+    page.until(lambda: not service.polling(page.player))
+    assert page.feed["queue"]["state"] == "off" and not bench.measured
     page.send("measure", on=True)
     page.until(lambda: all(isinstance(result, list) for result in page.feed["results"]))
     service.close()
