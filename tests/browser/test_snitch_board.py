@@ -23,6 +23,10 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
         f"() => /^[0-9,]+ cycles$/.test({BOARD}.querySelector('.metric-time .metric-value')?.textContent)"
     )
     assert "of the FPU's peak" in page.text_content(".metric-time")
+    # however long a model's name is, it leaves its neighbours alone
+    right = "e => { e.textContent = 'x'.repeat(80); return e.getBoundingClientRect().right; }"
+    beside = page.locator(".metric-gain").bounding_box()
+    assert page.locator(".metric-time .metric-detail").evaluate(right) <= beside["x"]
     page.wait_for_selector("[data-move='ssr y@0'] .value >> text=×")
     assert not page.locator(".banner").is_visible()  # though another process measures on this machine
     page.click("[data-move='ssr y@0']")
