@@ -88,7 +88,7 @@ OBJECTIONS = ("Refusal", "Fault", "Witness", "Mismatch")
 OBJECTING = {"_vector_sentence", "_register_sentence", "_uses", "_beyond", "seen_by"}
 TRUE_OBJECTS = {
     "_out_of_bounds", "_too_large", "_ever_written", "_needs_load", "_runs", "_holds_parallel",
-    "_marked", "_touches_any", "_long", "_counts", "_counts_far", "may_leave", "precedes",
+    "_marked", "_long", "_counts", "_counts_far", "may_leave", "precedes",
 }  # fmt: skip
 FILTERS = {"coverage", "_clobber"}  # whose comprehensions choose what is looked at
 SELECTS = {"_copies"}  # whose loops pass over what is not meant
