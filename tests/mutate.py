@@ -40,6 +40,9 @@ from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from _pytest.mark import ParameterSet
 
 from dojo_core.program.codes import Code
 
@@ -411,7 +414,7 @@ def checks(module: ModuleType) -> Iterator[tuple[str, Callable[[], object]]]:
             argument = mark.args[0]
             words = argument.replace(" ", "").split(",") if isinstance(argument, str) else list(argument)
             names += words
-            rows.append([tuple(r) if len(words) > 1 else (r,) for r in mark.args[1]])
+            rows.append([_values(row, len(words)) for row in mark.args[1] if not _in_soak(row)])
         slow = hasattr(function, "hypothesis") or "walk" in name or "damaged" in name
         if slow or set(inspect.signature(function).parameters) - set(names):
             continue
@@ -421,6 +424,17 @@ def checks(module: ModuleType) -> Iterator[tuple[str, Callable[[], object]]]:
             shown = f"{shown.move}: {shown.code}" if hasattr(shown, "move") else shown
             label = f"{name}[{shown}]" if shown else name
             yield label, lambda function=function, values=values: function(**values)
+
+
+def _values(row: Any, count: int) -> tuple:
+    """Of one row of parameters, bare or in ``pytest.param``."""
+    if isinstance(row, ParameterSet):
+        return tuple(row.values)
+    return tuple(row) if count > 1 else (row,)
+
+
+def _in_soak(row: Any) -> bool:
+    return isinstance(row, ParameterSet) and any(mark.name == "soak" for mark in row.marks)
 
 
 def verdict(walks: int) -> dict[str, str]:
@@ -474,7 +488,11 @@ def run(site: Site | None, walks: int, seconds: float) -> dict[str, str]:
             if site is not None:
                 sys.meta_path.insert(0, _Mutator(site))
             with os.fdopen(writer, "w") as out:
-                json.dump(verdict(walks), out)
+                try:
+                    told = verdict(walks)
+                except Exception as error:  # of what calls the tests: that notices nothing
+                    told = {"by": "fault", "what": repr(error)}
+                json.dump(told, out)
         finally:
             os._exit(0)
     with os.fdopen(reader) as answers:
@@ -550,6 +568,9 @@ def main(words: Sequence[str]) -> int:
     with ThreadPool(arguments.jobs) as pool:  # of children, each in a process of its own
         verdicts = pool.imap(lambda site: run(site, arguments.walks, SECONDS), wanted)
         for site, found in zip(wanted, verdicts, strict=True):
+            if found["by"] == "fault":
+                print(f"The tests could not be called: {found['what']}")
+                return 2
             counts[found["by"] or ("implied" if site.implied else "survived")] += 1
             lines.append(row(site, found))
             print(lines[-1], flush=True)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -40,3 +41,24 @@ def test_every_refusal_of_a_target_has_a_condition(target):
     codes = {Code[name] for name in named}
     # thread-write is what is left of every write that no condition lets through
     assert codes - {s.code for s in mutate.sites() if s.file == file} <= {"thread-write"} and codes
+
+
+def test_rows_of_make_soak_are_left_out_and_those_with_a_name_are_not():
+    rows = [(1, 2), pytest.param(3, 4, id="named"), pytest.param(5, 6, marks=pytest.mark.soak)]
+
+    @pytest.mark.parametrize(("a", "b"), rows)
+    def test_pairs(a, b):
+        seen.append((a, b))
+
+    seen: list[tuple[int, int]] = []
+    module = ModuleType("one")
+    module.test_pairs = test_pairs
+    for _, check in mutate.checks(module):
+        check()
+    assert seen == [(1, 2), (3, 4)]
+
+
+def test_tests_that_cannot_be_called_notice_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(mutate, "checks", lambda module: 1 / 0)
+    assert mutate.main(["--sample", "1", "--walks", "0"]) == 2
+    assert "The tests could not be called: ZeroDivisionError" in capsys.readouterr().out
