@@ -6,10 +6,15 @@ making; each function takes it first, then arrays and plain values, and gives ar
 
 from dojo_core.primitives.array import Array, BuildError, filled, identifier
 from dojo_core.primitives.builder import Builder
+from dojo_core.primitives.constants import constant
 from dojo_core.primitives.contractions import contract
+from dojo_core.primitives.convolutions import convolve, convolve_transposed
 from dojo_core.primitives.copies import concatenate, pad, split, stack, tile
 from dojo_core.primitives.elementwise import convert, elementwise, formula, iterator, select
+from dojo_core.primitives.gathering import gather
+from dojo_core.primitives.pooling import max_pool_with_places, pool
 from dojo_core.primitives.reductions import arg_reduce, mean, reduce
+from dojo_core.primitives.scans import scan
 from dojo_core.primitives.views import (
     broadcast,
     flip,
@@ -28,18 +33,25 @@ __all__ = [
     "arg_reduce",
     "broadcast",
     "concatenate",
+    "constant",
     "contract",
     "convert",
+    "convolve",
+    "convolve_transposed",
     "elementwise",
     "filled",
     "flip",
     "formula",
+    "gather",
     "identifier",
     "iterator",
+    "max_pool_with_places",
     "mean",
     "pad",
+    "pool",
     "reduce",
     "reshape",
+    "scan",
     "select",
     "slice_",
     "split",

@@ -61,6 +61,8 @@ class Builder:
         self.temporaries: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and sizes, as declared
         self.names: dict[str, str] = {}  # wished for
         self.body: list[Node] = []
+        self.tables = self.table_values = 0  # how many, and their values together
+        self.reserved: set[str] = set()  # names of tables
 
     # -------------------------------------------------------------- interface
 
@@ -93,6 +95,8 @@ class Builder:
         _checked(name, "an output")
         if name in self.outputs:
             raise BuildError(f"There is an output {name} already: give each its own name.")
+        if name in self.reserved:
+            raise BuildError(f"A table has the name {name}: give the output another.")
         if name in self.inputs:
             raise BuildError(f"{self.name} has an input and an output of the name {name}: rename one.")
         if array.empty:
@@ -111,6 +115,15 @@ class Builder:
         if isinstance(array.operand, Access) and array.operand.array in self.temporaries:
             self.names[array.operand.array] = identifier(name)
         return array
+
+    def bound(self, name: str, dtype: str, values: np.ndarray[Any, Any]) -> str:
+        """An input for known values, which the caller binds: they are in ``constants``. Gives its name."""
+        key = _unlike(identifier(name), {*self.inputs, *self.outputs, *self.reserved, *self.temporaries})
+        finite = values[np.isfinite(values)]
+        domain = (float(finite.min()), float(finite.max())) if finite.size == values.size else None
+        self.inputs[key] = _Input(dtype, values.shape, domain)
+        self.constants[key] = values
+        return key
 
     # -------------------------------------------------------------- passes
 
@@ -197,7 +210,7 @@ class Builder:
         """The final name of each array."""
         names = {name: name for name in self.inputs}
         names |= {output.stored: name for name, output in self.outputs.items()}
-        taken = set(names.values())
+        taken = {*names.values(), *self.reserved}
         for key in self.temporaries:
             if key in needed and key not in names:
                 names[key] = _unlike(self.names.get(key, key), taken)

@@ -21,16 +21,20 @@ def fresh(b: Builder, dtype: str, shape: Sequence[int], name: str = "") -> Array
     return Array(dtype, Access(key, tuple(map(Affine.iterator, range(count)))), axes)
 
 
-def write(b: Builder, target: Array, value: Array, accumulate: str = "") -> None:
-    """A pass that writes a view of a fresh array, element by element."""
+def write(b: Builder, target: Array, function: str, *values: Array, accumulate: str = "") -> None:
+    """A pass that writes a view of a fresh array, element by element, or accumulates into it.
+
+    Along axes on which the target does not depend a sum goes.
+    """
     if target.empty:
         return
-    target, value = same_factors(b, [target, broadcast(b, value, target.shape)])
-    depths = dict(enumerate(map(Affine.iterator, range(len(target.factors)))))
+    target, *operands = same_factors(b, [target, *(broadcast(b, value, target.shape) for value in values)])
+    used = sorted(set(target.used).union(*(each.used for each in operands)))
+    depths = {n: Affine.iterator(d) for d, n in enumerate(used)}
     place = substituted(target.operand, depths)
     assert isinstance(place, Access)
-    op = Op(place, accumulate, "", (substituted(value.operand, depths),))
-    b.add(*nest(target.factors, (op,)))
+    op = Op(place, accumulate, function, tuple(substituted(each.operand, depths) for each in operands))
+    b.add(*nest([target.factors[n] for n in used], (op,)))
 
 
 def concatenate(b: Builder, arrays: Sequence[Array], axis: int, name: str = "") -> Array:
@@ -54,7 +58,7 @@ def concatenate(b: Builder, arrays: Sequence[Array], axis: int, name: str = "") 
     start = 0
     for array in present:
         size = array.shape[axis]
-        write(b, places(b, whole, axis, start, size), array)
+        write(b, places(b, whole, axis, start, size), "", array)
         start += size
     return whole
 
@@ -126,8 +130,8 @@ def pad(
     whole = fresh(b, array.dtype, shape, name)
     inside = [before for before, _ in grown]
     if mode == "constant":
-        write(b, whole, filled(value, array.dtype, ()))
-    write(b, _region(b, whole, inside, array.shape), array)
+        write(b, whole, "", filled(value, array.dtype, ()))
+    write(b, _region(b, whole, inside, array.shape), "", array)
     if mode != "constant":
         _mirror(b, whole, array.shape, grown, mode)
     return whole
@@ -161,12 +165,12 @@ def _mirror(
             }[kind]
             source = places(b, line, axis, start, count if step else 1, step or 1)
             begin -= count
-            write(b, places(b, line, axis, begin, count), source)
+            write(b, places(b, line, axis, begin, count), "", source)
         while end < sizes[axis]:
             count = _chunk(kind, size, sizes[axis] - end)
             start, step = {"edge": (end - 1, 0), "wrap": (end - size, 1), "reflect": (end - 2, -1)}[kind]
             source = places(b, line, axis, start, count if step else 1, step or 1)
-            write(b, places(b, line, axis, end, count), source)
+            write(b, places(b, line, axis, end, count), "", source)
             end += count
 
 

@@ -99,17 +99,38 @@ def arg_reduce(
 ) -> tuple[Array, Array]:
     """The largest (``max``) or least (``min``) along an axis, and the place of the first of equals, or of
     the ``last``.
-
-    The text form has no such operation: the place is the least one where the element equals the result.
     """
     axis = axis_number(array, axis)
-    value = reduce(b, accumulation, array, axis, keepdims=True)
-    size = array.shape[axis]
+    if not array.shape[axis]:
+        raise BuildError(f"Axis {axis} has no elements: there is no largest and no least.")
     places = iterator(b, array.shape, axis, dtype)
-    where = formula(
-        b, "select(x == m, i, none)", dtype=dtype, x=array, m=value, i=places, none=-1 if last else size
+    return arg_reduce_over(b, accumulation, array, [axis], places, keepdims, last)
+
+
+def arg_reduce_over(
+    b: Builder,
+    accumulation: str,
+    array: Array,
+    axes: Sequence[int],
+    places: Array,
+    keepdims: bool = False,
+    last: bool = False,
+) -> tuple[Array, Array]:
+    """The largest or least over axes, and the least (``last``: greatest) of the ``places`` of those equal to it.
+
+    The text form has no such operation: the elements are compared with the result.
+    """
+    value = reduce(b, accumulation, array, axes, keepdims=True)
+    at = formula(
+        b,
+        "select(x == m, i, none)",
+        dtype=places.dtype,
+        x=array,
+        m=value,
+        i=places,
+        none=-math.inf if last else math.inf,
     )
-    place = reduce(b, "max" if last else "min", broadcast(b, where, array.shape), axis, keepdims=True)
+    place = reduce(b, "max" if last else "min", broadcast(b, at, array.shape), axes, keepdims=True)
     if keepdims:
         return value, place
-    return _without(value, [axis]), _without(place, [axis])
+    return _without(value, axes), _without(place, axes)
