@@ -1,4 +1,5 @@
-"""Primitives make program text: each is what NumPy computes, by the interpreter and some as generated code."""
+# ruff: noqa: E501  (a primitive and what NumPy computes stand side by side)
+"""Primitives make program text: each is what NumPy computes, interpreted, and some as generated code."""
 
 import math
 import re
@@ -55,7 +56,9 @@ def values(shape, dtype, seed=0):
     rng = np.random.default_rng(seed)
     if dtype in ("f64", "f32", "f16"):
         return rng.normal(size=shape).astype(DTYPES[dtype])
-    return rng.integers(0 if dtype in ("u8", "bool") else -5, 2 if dtype == "bool" else 6, shape).astype(DTYPES[dtype])
+    return rng.integers(0 if dtype in ("u8", "bool") else -5, 2 if dtype == "bool" else 6, shape).astype(
+        DTYPES[dtype]
+    )
 
 
 def built(build, *shapes, compiled=False):
@@ -97,7 +100,9 @@ def body(text):
 # ---------------------------------------------------------------------------- element by element
 
 
-@pytest.mark.parametrize("shapes", [[(3, 4), (4,)], [(3, 1), (1, 4)], [(2, 1, 3), ()], [(1, 1), (1,)]], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [[(3, 4), (4,)], [(3, 1), (1, 4)], [(2, 1, 3), ()], [(1, 1), (1,)]], ids=str
+)
 def test_functions_broadcast_as_numpy_does(shapes):
     agrees(lambda b, x, y: elementwise(b, "-", x, y), np.subtract, *shapes)
 
@@ -118,9 +123,7 @@ def test_a_formula_is_one_nest_and_what_depends_on_fewer_axes_a_smaller_one():
 
 
 def test_sixteen_bits_are_computed_in_f32_and_rounded_once():
-    text = agrees(
-        lambda b, x: formula(b, "x * sigmoid(x)", x=x), lambda x: x / (1 + np.exp(-x)), (5, "f16")
-    )
+    text = agrees(lambda b, x: formula(b, "x * sigmoid(x)", x=x), lambda x: x / (1 + np.exp(-x)), (5, "f16"))
     assert body(text) == [
         "5 t1[{0}] = sigmoid(x0[{0}])",
         "| t2[{0}] = x0[{0}]*t1[{0}]",
@@ -154,9 +157,17 @@ def test_functions_that_are_put_together(function, formula_of):
 def test_conversions_selections_comparisons_and_numbers():
     agrees(lambda b, x: convert(b, convert(b, x, "i32"), "f32"), np.trunc, (9,))
     agrees(lambda b, x: convert(b, x, "bool"), lambda x: x != 0, (9, "i32"))
-    agrees(lambda b, x, y: select(b, elementwise(b, "<", x, y), x, 7), lambda x, y: np.where(x < y, x, 7), (4,), (4,))
+    agrees(
+        lambda b, x, y: select(b, elementwise(b, "<", x, y), x, 7),
+        lambda x, y: np.where(x < y, x, 7),
+        (4,),
+        (4,),
+    )
     agrees(lambda b, x: formula(b, "(x > 0) * x - 2**x", x=x), lambda x: (x > 0) * x - 2**x, (4,))
-    agrees(lambda b: [filled(3, "f32", (2, 3)), convert(b, filled(2.7, "f32", (2,)), "u8")], lambda: [np.full((2, 3), 3), np.full(2, 2)])
+    agrees(
+        lambda b: [filled(3, "f32", (2, 3)), convert(b, filled(2.7, "f32", (2,)), "u8")],
+        lambda: [np.full((2, 3), 3), np.full(2, 2)],
+    )
     agrees(lambda b, x: elementwise(b, "+", x, iterator(b, (3, 4), 1)), lambda x: x + np.arange(4), (3, 1))
 
 
@@ -170,7 +181,7 @@ VIEWS = {
     "backwards": (lambda b, x: slice_(b, x, -1, 3, 0, -2), lambda x: x[..., 3:0:-2]),
     "flip": (lambda b, x: flip(b, x, 0), lambda x: x[::-1]),
     "merge": (lambda b, x: reshape(b, x, (2, 20)), lambda x: x.reshape(2, 20)),
-    "other cut": (lambda b, x: reshape(b, x, (4, 10)), lambda x: x.reshape(4, 10)),
+    "other cut": (lambda b, x: reshape(b, x, (20, 2)), lambda x: x.reshape(20, 2)),
     "transposed and merged": (lambda b, x: reshape(b, transpose(b, x, (1, 0, 2)), (5, -1)), lambda x: x.transpose(1, 0, 2).reshape(5, 8)),
     "no common factors": (lambda b, x: reshape(b, slice_(b, x, 1, 0, 3), (3, 8)), lambda x: x[:, :3].reshape(3, 8)),
     "ones": (lambda b, x: squeeze(b, unsqueeze(b, x, (0, -1)), (0,)), lambda x: x[..., None]),
@@ -197,7 +208,9 @@ def test_a_view_stands_in_what_is_computed_from_it():
     """Heads are split, merged and projected without a copy."""
 
     def attended(b, x, w):
-        heads = transpose(b, reshape(b, elementwise(b, "exp", x), (3, 2, 4)), (1, 0, 2))  # head, place, feature
+        heads = transpose(
+            b, reshape(b, elementwise(b, "exp", x), (3, 2, 4)), (1, 0, 2)
+        )  # head, place, feature
         weighted = elementwise(b, "*", heads, heads)
         merged = reshape(b, transpose(b, weighted, (1, 0, 2)), (3, 8))
         return contract(b, "mk,kn->mn", merged, w)
@@ -215,7 +228,9 @@ def test_results_are_written_where_the_output_has_them():
     def merged(b, x):
         return reshape(b, transpose(b, elementwise(b, "neg", x), (1, 0)), (1, 12))
 
-    assert body(agrees(merged, lambda x: -x.T.reshape(1, 12), (3, 4))) == ["3 4 y0[0,{1}*3+{0}] = -x0[{0},{1}]"]
+    assert body(agrees(merged, lambda x: -x.T.reshape(1, 12), (3, 4))) == [
+        "3 4 y0[0,{0}+{1}*3] = -x0[{0},{1}]"
+    ]
 
 
 def test_axes_of_different_factors_meet():
@@ -260,6 +275,8 @@ def test_means_and_reductions_over_nothing():
     agrees(lambda b, x: mean(b, x, 0, True), lambda x: x.mean(0, keepdims=True), (5, 2, "f16"))
     agrees(lambda b, x: reduce(b, "+", broadcast(b, x, (4, 3)), 0), lambda x: 4 * x, (3,))
     agrees(lambda b, x: reduce(b, "*", x, 0), lambda x: np.ones(2), (0, 2))
+    for accumulation, numpys in (("max", np.any), ("+", np.any), ("min", np.all), ("*", np.all)):
+        agrees(lambda b, x, a=accumulation: reduce(b, a, x, 1), lambda x, n=numpys: n(x, 1), (6, 2, "bool"))
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -271,7 +288,9 @@ def test_the_place_of_the_largest(axis, last):
         return [x.max(axis), x.shape[axis] - 1 - place if last else place]
 
     agrees(lambda b, x: arg_reduce(b, "max", x, axis, last=last), expected, (4, 6, "i8"))
-    agrees(lambda b, x: arg_reduce(b, "min", x, axis, True)[1], lambda x: x.argmin(axis, keepdims=True), (2, 3))
+    agrees(
+        lambda b, x: arg_reduce(b, "min", x, axis, True)[1], lambda x: x.argmin(axis, keepdims=True), (2, 3)
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +307,7 @@ def test_the_place_of_the_largest(axis, last):
     ],
 )
 def test_contractions(form, shapes):
-    agrees(lambda b, *xs: contract(b, form, *xs), lambda *xs: np.einsum(form, *np.broadcast_arrays(*xs) if "b" in form and 0 else xs), *shapes)
+    agrees(lambda b, *xs: contract(b, form, *xs), lambda *xs: np.einsum(form, *xs), *shapes)
 
 
 def test_a_contraction_begins_with_its_bias_and_takes_words():
@@ -298,7 +317,12 @@ def test_a_contraction_begins_with_its_bias_and_takes_words():
     assert body(text) == ["3 5 y0[{0},{1}] = x2[{1}]", "3 5 4 y0[{0},{1}] += x0[{0},{2}]*x1[{2},{1}]"]
     text = agrees(lambda b, x, w: contract(b, "mk,kn->mn", x, w), np.matmul, (2, 3, "f16"), (3, 2, "f16"))
     assert "t1 f32 [2, 2] heap" in text and "y0[{0},{1}] = f16(t1[{0},{1}])" in text
-    agrees(lambda b, x, w: contract(b, "k,k->", x, w, dtype="i32"), lambda x, w: x.astype(int) @ w, (9, "u8"), (9, "i8"))
+    agrees(
+        lambda b, x, w: contract(b, "k,k->", x, w, dtype="i32"),
+        lambda x, w: x.astype(int) @ w,
+        (9, "u8"),
+        (9, "i8"),
+    )
 
 
 # ---------------------------------------------------------------------------- copies
@@ -316,8 +340,15 @@ def test_padding_takes_away_and_fills():
 
 
 def test_concatenations():
-    agrees(lambda b, x, y: concatenate(b, [x, y, x], -1), lambda x, y: np.concatenate([x, y, x], -1), (2, 3), (2, 1))
-    agrees(lambda b, x, y: stack(b, [x, transpose(b, y)], 1), lambda x, y: np.stack([x, y.T], 1), (2, 3), (3, 2))
+    agrees(
+        lambda b, x, y: concatenate(b, [x, y, x], -1),
+        lambda x, y: np.concatenate([x, y, x], -1),
+        (2, 3),
+        (2, 1),
+    )
+    agrees(
+        lambda b, x, y: stack(b, [x, transpose(b, y)], 1), lambda x, y: np.stack([x, y.T], 1), (2, 3), (3, 2)
+    )
 
 
 # ---------------------------------------------------------------------------- convolutions
@@ -328,7 +359,14 @@ def numpy_conv(x, w, strides, dilations, groups, pads):
     x = np.pad(x, [(0, 0), (0, 0), *pads])
     reach = [(t - 1) * d + 1 for t, d in zip(w.shape[2:], dilations, strict=True)]
     rows = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, 2 + rank)))
-    rows = rows[(slice(None), slice(None), *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
+    rows = rows[
+        (
+            slice(None),
+            slice(None),
+            *(slice(None, None, s) for s in strides),
+            *(slice(None, None, d) for d in dilations),
+        )
+    ]
     parts = [
         np.tensordot(r, k, ([1, *range(2 + rank, 2 + 2 * rank)], range(1, 2 + rank)))
         for r, k in zip(np.split(rows, groups, 1), np.split(w, groups, 0), strict=True)
@@ -352,7 +390,9 @@ def test_convolutions(name):
     x, w, strides, dilations, groups, pads = CONVOLUTIONS[name]
     agrees(
         lambda b, x, w, c: convolve(b, x, w, c, strides, dilations, groups, pads),
-        lambda x, w, c: numpy_conv(x, w, strides, dilations, groups, pads) + c.reshape(1, -1, *[1] * len(strides)),
+        lambda x, w, c: (
+            numpy_conv(x, w, strides, dilations, groups, pads) + c.reshape(1, -1, *[1] * len(strides))
+        ),
         x,
         w,
         (w[0],),
@@ -371,7 +411,10 @@ def test_a_convolution_is_a_padded_copy_and_two_nests():
 
 def numpy_transposed(x, w, strides, dilations, groups, pads, extra):
     n, c, *sizes = x.shape
-    full = [(s - 1) * st + (t - 1) * d + 1 + e for s, st, t, d, e in zip(sizes, strides, w.shape[2:], dilations, extra, strict=True)]
+    full = [
+        (s - 1) * st + (t - 1) * d + 1 + e
+        for s, st, t, d, e in zip(sizes, strides, w.shape[2:], dilations, extra, strict=True)
+    ]
     m = w.shape[1]
     y = np.zeros((n, m * groups, *full))
     for place in np.ndindex(*sizes):
@@ -425,7 +468,9 @@ def windows(x, taps, strides, dilations, pads, ceil, fill):
         counts.append(count)
         ends.append(max((count - 1) * strides[k] + reach[k] - x.shape[2 + k] - pads[k][0], pads[k][1]))
     around = [(0, 0), (0, 0), *((p, e) for (p, _), e in zip(pads, ends, strict=True))]
-    rows = np.lib.stride_tricks.sliding_window_view(np.pad(x, around, constant_values=fill), reach, axis=tuple(range(2, 2 + rank)))
+    rows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, around, constant_values=fill), reach, axis=tuple(range(2, 2 + rank))
+    )
     cut = tuple(slice(0, (c - 1) * s + 1, s) for c, s in zip(counts, strides, strict=True))
     return rows[(slice(None), slice(None), *cut, *(slice(None, None, d) for d in dilations))]
 
@@ -455,7 +500,10 @@ def test_poolings(name):
         if counted is None:
             extra = seen(x, 0).shape[2 : 2 + rank]
             reach = [(t - 1) * d + 1 for t, d in zip(taps, dilations, strict=True)]
-            more = [max((c - 1) * s + r - n, 0) for c, s, r, n in zip(extra, strides, reach, inside.shape[2:], strict=True)]
+            more = [
+                max((c - 1) * s + r - n, 0)
+                for c, s, r, n in zip(extra, strides, reach, inside.shape[2:], strict=True)
+            ]
             grown = np.pad(inside, [(0, 0), (0, 0), *((0, m) for m in more)])
             counted = windows(grown, taps, strides, dilations, [(0, 0)] * rank, False, 0)
             counted = counted[(slice(None), slice(None), *(slice(c) for c in extra))]
@@ -587,7 +635,7 @@ def test_what_no_output_needs_is_left_out():
         (lambda b, x: concatenate(b, [x, transpose(b, x)], 0), "do not go together along axis 0"),
         (lambda b, x: split(b, x, (1, 1), 0), "do not make an axis of 3"),
         (lambda b, x: pad(b, x, [(0, 0)]), "1 paddings are given for 2 axes"),
-        (lambda b, x: pad(b, x, [(-2, -2), (0, 0)]), "takes more than there is"),
+        (lambda b, x: pad(b, x, [(-2, -2), (0, 0)]), "takes more than there is of an axis of 3"),
         (lambda b, x: pad(b, x, [(0, 0)] * 2, "mirror"), "There is no padding 'mirror'"),
         (lambda b, x: convolve(b, reshape(b, x, (1, 3, 4)), reshape(b, x, (1, 4, 3))), "3 channels in 1 groups"),
         (lambda b, x: pool(b, "max", reshape(b, x, (1, 3, 4)), (5,)), "A window of 5 does not fit"),

@@ -30,8 +30,9 @@ def constant(b: Builder, values: Any, dtype: str | None = None, name: str = "con
     """Known values as an array, in the cheapest form that there is.
 
     Equal values are a number, those that grow evenly an iterator expression, both without a pass; a few
-    different ones are cells that a table chooses from. All others are an input of this name (or one like it), whose
-    values are in ``b.constants``: the caller binds them. Raises BuildError for a dtype that there is not.
+    different ones are cells that a table chooses from. All others are an input of this name (or one like it),
+    whose values are in ``b.constants``: the caller binds them. Raises BuildError for a dtype that there is
+    not.
     """
     given = np.asarray(values)
     if dtype is None:

@@ -28,11 +28,12 @@ def convolve(
     pads: Pads | None = None,
     dtype: str | None = None,
 ) -> Array:
-    """A convolution (a correlation, as networks have it) of ``x`` (n, c, *spatial) with ``w`` (m, c/groups, *taps).
+    """A convolution (a correlation, as networks have it) of ``x`` (n, c, *spatial) with ``w`` (m, c/groups,
+    *taps).
 
-    The result is (n, m, *places). ``strides``, ``dilations`` and ``pads`` (before and after, of zeros, as a padded
-    copy) are one a spatial axis; ``bias`` (m,) begins each sum. f16 and bf16 are accumulated in f32. Raises
-    BuildError for shapes that do not fit.
+    The result is (n, m, *places). ``strides``, ``dilations`` and ``pads`` (before and after, of zeros, as a
+    padded copy) are one a spatial axis; ``bias`` (m,) begins each sum. f16 and bf16 are accumulated in f32.
+    Raises BuildError for shapes that do not fit.
     """
     rank = len(x.axes) - 2
     strides, dilations, pads = _attributes(rank, strides, dilations, pads)
@@ -41,7 +42,8 @@ def convolve(
     (m, channels), taps = w.shape[:2], w.shape[2:]
     if groups < 1 or m % groups or channels * groups != x.shape[1]:
         raise BuildError(
-            f"A convolution of {x.shape[1]} channels in {groups} groups does not fit weights of {list(w.shape)}."
+            f"A convolution of {x.shape[1]} channels in {groups} groups does not fit weights of "
+            f"{list(w.shape)}."
         )
     rows = pad(b, x, [(0, 0), (0, 0), *pads], name="padded")
     for k in range(rank):
@@ -53,7 +55,7 @@ def _grouped(
     b: Builder, rows: Array, w: Array, bias: Array | None, groups: int, rank: int, dtype: str | None
 ) -> Array:
     """The contraction of windows (n, c, *places, *taps) with weights (m, c/groups, *taps)."""
-    n, channels, *rest = rows.shape
+    n, _, *rest = rows.shape
     m, inner, *taps = w.shape
     rows = reshape(b, rows, (n, groups, inner, *rest))
     w = reshape(b, w, (groups, m // groups, inner, *taps))
@@ -91,12 +93,12 @@ def convolve_transposed(
     output_padding: Sequence[int] | None = None,
     dtype: str | None = None,
 ) -> Array:
-    """A transposed convolution of ``x`` (n, c, *spatial) with ``w`` (c, m/groups, *taps): what a convolution's input
-    gets from its output.
+    """A transposed convolution of ``x`` (n, c, *spatial) with ``w`` (c, m/groups, *taps): what a
+    convolution's input gets from its output.
 
-    The result is (n, m, *sizes), of ``(size-1)*stride + (taps-1)*dilation + 1 + output_padding`` less what ``pads``
-    cuts off. The places that lie alike between strides are a convolution of stride 1 each, so that nothing is
-    multiplied with zeros that were put in between.
+    The result is (n, m, *sizes), of ``(size-1)*stride + (taps-1)*dilation + 1 + output_padding`` less what
+    ``pads`` cuts off. The places that lie alike between strides are a convolution of stride 1 each, so that
+    nothing is multiplied with zeros that were put in between.
     """
     rank = len(x.axes) - 2
     strides, dilations, pads = _attributes(rank, strides, dilations, pads)
@@ -106,7 +108,8 @@ def convolve_transposed(
     (channels, inner), taps = w.shape[:2], w.shape[2:]
     if groups < 1 or channels % groups or channels != x.shape[1]:
         raise BuildError(
-            f"A convolution of {x.shape[1]} channels in {groups} groups does not fit weights of {list(w.shape)}."
+            f"A convolution of {x.shape[1]} channels in {groups} groups does not fit weights of "
+            f"{list(w.shape)}."
         )
     spatial = x.shape[2:]
     sizes = [
@@ -139,10 +142,11 @@ def convolve_transposed(
 
 
 class _Phase:
-    """Places of the result along one axis that meet the same taps: ``first + q*stride``, for q up to ``count``.
+    """Places of the result along one axis that meet the same taps: ``first + q*stride``, for q up to
+    ``count``.
 
-    Tap ``tap + u*tap_step`` meets the place ``start + q - u*back`` of the padded input, ``low`` and ``high`` are the
-    extremes of those places before padding.
+    Tap ``tap + u*tap_step`` meets the place ``start + q - u*back`` of the padded input, ``low`` and ``high``
+    are the extremes of those places before padding.
     """
 
     def __init__(

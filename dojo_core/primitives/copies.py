@@ -116,7 +116,7 @@ def pad(
         cut = (max(-before, 0), max(-after, 0))
         if sum(cut) > array.shape[axis]:
             raise BuildError(
-                f"Padding by {before} and {after} leaves nothing of an axis of {array.shape[axis]}."
+                f"Padding by {before} and {after} takes more than there is of an axis of {array.shape[axis]}."
             )
         array = places(b, array, axis, cut[0], array.shape[axis] - sum(cut))
     grown = [(max(before, 0), max(after, 0)) for before, after in pads]

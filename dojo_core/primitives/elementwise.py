@@ -16,7 +16,7 @@ from dojo_core.primitives.views import matched
 from dojo_core.program.affine import Affine
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import COMPARISONS, FLOATS, HALVES, arithmetic, extremes, holds
-from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.functions import FUNCTIONS, IDENTITY
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, substituted
 
 Value = Array | int | float
@@ -68,6 +68,14 @@ def joint_dtype(arrays: Sequence[Array]) -> str:
         if all(holds(dtype, other) for other in dtypes):
             return dtype
     raise BuildError(f"{' and '.join(dtypes)} do not mix by themselves: convert one of them.")
+
+
+def identity(accumulation: str, dtype: str) -> int | float:
+    """What an accumulation begins with. Raises BuildError for one that there is not."""
+    if accumulation not in IDENTITY:
+        raise BuildError(f"There is no accumulation {accumulation!r}: there are {', '.join(IDENTITY)}.")
+    first = IDENTITY[accumulation]
+    return int(first > 0) if dtype == "bool" else first  # the extremes of bool are 0 and 1
 
 
 def elementwise(b: Builder, function: str, *operands: Value, dtype: str | None = None) -> Array:
@@ -252,6 +260,8 @@ class _Evaluation:
         return self.stored(function, operands, arithmetic(_dtype(function, operands)))
 
     def stored(self, function: str, operands: list[Array], dtype: str) -> Array:
+        if not function and operands[0].is_free:  # no pass: it stands in whatever reads it
+            return Array(dtype, operands[0].operand, ())
         key = function, tuple(o.operand for o in operands), dtype
         if key in self.known:
             return self.known[key]

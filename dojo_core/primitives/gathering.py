@@ -20,8 +20,8 @@ from dojo_core.program.tree import Access, Number
 def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int, axis: int) -> Array:
     """The elements at the indices along an axis, which the indices' axes replace, as NumPy's ``take``.
 
-    Indices count from the end where they are negative. Known ones (NumPy's, or numbers and iterators) are a view; an
-    array's are compared with every place. Raises BuildError for a known index beyond the axis.
+    Indices count from the end where they are negative. Known ones (NumPy's, or numbers and iterators) are a
+    view; an array's are compared with every place. Raises BuildError for a known index beyond the axis.
     """
     axis = axis_number(array, axis)
     if not isinstance(indices, Array):

@@ -34,9 +34,9 @@ def pool(
 ) -> Array:
     """The ``max``, ``average`` or ``lp`` norm over windows of ``x`` (n, c, *spatial), as wide as ``taps``.
 
-    ``strides`` are 1 where none are given. With ``ceil`` a last window may reach beyond the end, as long as it
-    begins within the axis or the padding before it. An average counts padded places only with ``count_pads``, and never what lies
-    beyond the padding. f16 and bf16 are summed in f32.
+    ``strides`` are 1 where none are given. With ``ceil`` a last window may reach beyond the end, as long as
+    it begins within the axis or the padding before it. An average counts padded places only with
+    ``count_pads``, and never what lies beyond the padding. f16 and bf16 are summed in f32.
     """
     if kind not in KINDS:
         raise BuildError(f"There is no pooling {kind!r}: there are {', '.join(KINDS)}.")

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from dojo_core.primitives.array import Array, BuildError
 from dojo_core.primitives.builder import Builder, nest
-from dojo_core.primitives.elementwise import convert, formula, iterator
+from dojo_core.primitives.elementwise import convert, formula, identity, iterator
 from dojo_core.primitives.views import axis_number, broadcast
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import HALVES
-from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tree import Access, Number, Op, substituted
 
 
@@ -41,15 +40,14 @@ def reduce(
     accumulation's identity.
     """
     wanted = dtype or array.dtype
-    if accumulation not in IDENTITY:
-        raise BuildError(f"There is no accumulation {accumulation!r}: there are {', '.join(IDENTITY)}.")
+    start = Number(identity(accumulation, wanted))
     gone = axes_of(array, axes)
     left = [() if k in gone else axis for k, axis in enumerate(array.axes)]
     kept = [n for k in range(len(left)) if k not in gone for n in array.numbers(k)]
     over = [n for k in gone for n in array.numbers(k)]
     over.sort()
     if any(array.factors[n] == 0 for n in (*kept, *over)):
-        result = Array(wanted, Number(IDENTITY[accumulation]), tuple(left))
+        result = Array(wanted, start, tuple(left))
         return result if keepdims else _without(result, gone)
     if accumulation in ("max", "min"):
         over = [n for n in over if n in array.used]  # along others it is the same element again
@@ -62,7 +60,7 @@ def reduce(
     depths = {n: Affine.iterator(d) for d, n in enumerate((*used, *over))}
     sizes = [array.factors[n] for n in used]
     target = Access(b.temporary(wide, sizes), tuple(depths[n] for n in used))
-    first = Op(target, "", "", (Number(IDENTITY[accumulation]),))
+    first = Op(target, "", "", (start,))
     term = Op(target, accumulation, "", (substituted(array.operand, depths),))
     body = [first, *nest([array.factors[n] for n in over], (term,))]
     if wide != wanted:
@@ -116,7 +114,8 @@ def arg_reduce_over(
     keepdims: bool = False,
     last: bool = False,
 ) -> tuple[Array, Array]:
-    """The largest or least over axes, and the least (``last``: greatest) of the ``places`` of those equal to it.
+    """The largest or least over axes, and the least (``last``: greatest) of the ``places`` of those equal to
+    it.
 
     The text form has no such operation: the elements are compared with the result.
     """

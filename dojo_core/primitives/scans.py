@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dojo_core.primitives.array import Array, BuildError, filled
+from dojo_core.primitives.array import Array, filled
 from dojo_core.primitives.builder import Builder
 from dojo_core.primitives.copies import fresh, write
-from dojo_core.primitives.elementwise import convert
+from dojo_core.primitives.elementwise import convert, identity
 from dojo_core.primitives.views import axis_number, flip, places
 from dojo_core.program.dtypes import HALVES
-from dojo_core.program.functions import IDENTITY
 
 
 def scan(
@@ -20,21 +19,21 @@ def scan(
     reverse: bool = False,
     name: str = "",
 ) -> Array:
-    """The accumulation (``+ * max min``) of all elements along an axis up to each, or up to the one before it.
+    """The accumulation (``+ * max min``) of all elements along an axis up to each, or up to the one before
+    it.
 
-    ``exclusive`` leaves each element itself out, so that the first is the identity; ``reverse`` begins at the end.
-    Those of f16 and bf16 are computed in f32 and rounded once.
+    ``exclusive`` leaves each element itself out, so that the first is the identity; ``reverse`` begins at the
+    end. Those of f16 and bf16 are computed in f32 and rounded once.
     """
-    if accumulation not in IDENTITY:
-        raise BuildError(f"There is no accumulation {accumulation!r}: there are {', '.join(IDENTITY)}.")
     axis = axis_number(array, axis)
+    start = identity(accumulation, array.dtype)
     if array.empty:
         return array
     given = flip(b, array, axis) if reverse else array
     size = array.shape[axis]
     wide = "f32" if array.dtype in HALVES else array.dtype
     running = fresh(b, wide, array.shape, name)
-    first = filled(IDENTITY[accumulation], wide, ()) if exclusive else places(b, given, axis, 0, 1)
+    first = filled(start, wide, ()) if exclusive else places(b, given, axis, 0, 1)
     write(b, places(b, running, axis, 0, 1), "", first)
     if size > 1:
         write(

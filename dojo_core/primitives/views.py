@@ -105,6 +105,8 @@ def matched(b: Builder, arrays: Sequence[Array]) -> list[Array]:
 
 def same_factors(b: Builder, arrays: Sequence[Array]) -> list[Array]:
     """Arrays of one shape with the same factors; copied where no factors are common to all."""
+    if any(array.empty for array in arrays):
+        return list(arrays)
     ranks = range(len(arrays[0].axes) if arrays else 0)
     while True:
         axes: list[Factors] = []
