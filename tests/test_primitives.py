@@ -255,6 +255,15 @@ def test_arrays_without_elements_leave_no_text():
     assert len(body(agrees(nothing, lambda x, y: np.concatenate([x, np.zeros((1, 3))]), (2, 3), (0, 3)))) == 2
 
 
+def test_iterators_are_added_without_a_pass():
+    def placed(b, x):
+        places = elementwise(b, "-", elementwise(b, "*", iterator(b, (3, 4), 1), 2), iterator(b, (3, 4), 0))
+        return elementwise(b, "*", x, places)
+
+    text = agrees(placed, lambda x: x * (2 * np.arange(4) - np.arange(3)[:, None]), (3, 4))
+    assert body(text) == ["3 4 y0[{0},{1}] = x0[{0},{1}]*(-{0}+{1}*2)"]
+
+
 # ---------------------------------------------------------------------------- reductions and contractions
 
 
@@ -337,6 +346,43 @@ def test_paddings(mode, pads):
 
 def test_padding_takes_away_and_fills():
     agrees(lambda b, x: pad(b, x, [(-1, 2), (0, -2)], value=-math.inf), lambda x: np.pad(x[1:, :2], [(0, 2), (0, 0)], constant_values=-math.inf), (3, 4))  # fmt: skip
+
+
+def test_what_is_put_into_a_larger_array_is_computed_there():
+    def joined(b, x):
+        e = elementwise(b, "exp", x)
+        return pad(b, concatenate(b, [e, elementwise(b, "neg", e), x], 0), [(1, 0), (0, 0)])
+
+    text = agrees(
+        joined, lambda x: np.pad(np.concatenate([np.exp(x), -np.exp(x), x]), [(1, 0), (0, 0)]), (2, 3)
+    )
+    assert body(text) == [
+        "7 3 y0[{0},{1}] = 0",
+        "2 3 y0[{0}+1,{1}] = exp(x0[{0},{1}])",
+        "2 3 y0[{0}+3,{1}] = -y0[{0}+1,{1}]",
+        "2 3 y0[{0}+5,{1}] = x0[{0},{1}]",
+    ]
+
+
+def test_what_is_put_into_two_arrays_is_copied_into_the_second():
+    def twice(b, x):
+        e = elementwise(b, "exp", x)
+        return [concatenate(b, [e, x], 0), concatenate(b, [x, e], 0), e]
+
+    text = agrees(
+        twice, lambda x: [np.concatenate([np.exp(x), x]), np.concatenate([x, np.exp(x)]), np.exp(x)], (2,)
+    )
+    assert body(text)[0] == "2 y2[{0}] = exp(x0[{0}])" and len(body(text)) == 5
+
+
+def test_what_a_later_pass_overwrites_stays_where_it_was():
+    """The sum begins with e, which is read again afterwards."""
+
+    def begun(b, x, w):
+        e = elementwise(b, "exp", x)
+        return [contract(b, "ij,jk->ik", w, x, start=e), elementwise(b, "neg", e)]
+
+    agrees(begun, lambda x, w: [np.exp(x) + w @ x, -np.exp(x)], (2, 3), (2, 2))
 
 
 def test_concatenations():
@@ -569,7 +615,7 @@ def test_scans(accumulation, ufunc, exclusive, reverse):
         (np.float32(0.1), 1),
         (np.full((3, 4), 7), 1),
         (np.arange(12).reshape(3, 4) * 2 - 5, 1),
-        (np.array([[1.5], [-0.0], [np.nan]]), 4),
+        (np.array([[1.5], [-0.25], [np.nan]]), 3),
         (np.array([3, 3, 1, 2] * 9), 4),
         (np.random.default_rng(1).normal(size=(5, 6)), 1),
     ],

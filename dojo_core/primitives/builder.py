@@ -11,6 +11,7 @@ import numpy as np
 
 from dojo_core.faults import text_fault
 from dojo_core.primitives.array import Array, BuildError, axis_of, identifier, is_identifier
+from dojo_core.primitives.elision import without_copies
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
 from dojo_core.program.tables import Index, affine, composed
@@ -28,6 +29,7 @@ from dojo_core.program.tree import (
     Program,
     Scope,
     substituted,
+    summary,
 )
 
 Shape = tuple[int, ...]
@@ -184,7 +186,9 @@ class Builder:
         """The program, without what no output needs. Raises BuildError beyond the limits of the text form."""
         if not self.outputs:
             raise BuildError(f"{self.name} has no output: give it one.")
-        body, needed = _needed(self.body, {output.stored for output in self.outputs.values()})
+        stored = frozenset(output.stored for output in self.outputs.values())
+        body = without_copies(_needed(self.body, stored), self.temporaries, stored)
+        needed = set(stored).union(*map(_accessed, body))
         names = self._names(needed)
         buffers = [_buffer(name, each.dtype, each.shape) for name, each in self.inputs.items()]
         for name, output in self.outputs.items():
@@ -290,8 +294,8 @@ def _buffer(name: str, dtype: str, sizes: Sequence[int]) -> Buffer:
     return Buffer(name, dtype, tuple(map(Dim, sizes)), "heap", (name,))
 
 
-def _needed(body: Iterable[Node], wanted: set[str]) -> tuple[list[Node], set[str]]:
-    """The nodes that write what is wanted, and all arrays that they access.
+def _needed(body: Iterable[Node], wanted: Iterable[str]) -> list[Node]:
+    """The nodes that write what is wanted, or what those read.
 
     Within a scope order does not tell what is needed: an iteration may read what the one before wrote.
     """
@@ -306,7 +310,7 @@ def _needed(body: Iterable[Node], wanted: set[str]) -> tuple[list[Node], set[str
             needed |= reads
         if left is not None:
             kept.append(left)
-    return kept[::-1], needed
+    return kept[::-1]
 
 
 def _writing(node: Node, needed: set[str]) -> Node | None:
@@ -320,6 +324,10 @@ def _reads(node: Node) -> set[str]:
     if isinstance(node, Op):
         return {access.array for access in node.reads}
     return set().union(*map(_reads, node.body))
+
+
+def _accessed(node: Node) -> set[str]:
+    return set(summary((node,)).first_accessed)
 
 
 def _renamed(node: Node, names: Mapping[str, str], places: Mapping[str, tuple[Affine, ...]]) -> Node:

@@ -15,7 +15,7 @@ from dojo_core.primitives.builder import Builder, checked_dtype, nest
 from dojo_core.primitives.views import matched
 from dojo_core.program.affine import Affine
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import COMPARISONS, FLOATS, HALVES, arithmetic, extremes, holds
+from dojo_core.program.dtypes import COMPARISONS, FLOATS, HALVES, INTEGERS, arithmetic, extremes, holds
 from dojo_core.program.functions import FUNCTIONS, IDENTITY
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, substituted
 
@@ -196,6 +196,33 @@ def _values(function: str, operands: Sequence[Array]) -> Sequence[Array]:
     return operands[1:] if function == "select" else operands
 
 
+def _folded(function: str, operands: Sequence[Array], dtype: str) -> Operand | None:
+    """Whole numbers and iterators added, subtracted and multiplied are an iterator expression again."""
+    whole: list[Affine] = []
+    for each in operands:
+        if isinstance(each.operand, Affine):
+            whole.append(each.operand)
+        elif isinstance(each.operand, Number) and isinstance(each.operand.value, int):
+            whole.append(Affine((), each.operand.value))
+    if dtype not in INTEGERS or len(whole) < len(operands):
+        return None
+    match function, whole:
+        case "+", [a, b]:
+            form = a + b
+        case "-", [a, b]:
+            form = a - b
+        case "*", [a, b] if a.is_constant or b.is_constant:
+            form = a * b.const if b.is_constant else b * a.const
+        case "neg", [a]:
+            form = -a
+        case _:
+            return None
+    low, high = extremes(dtype)
+    if form.is_constant:
+        return Number(form.const) if low <= form.const <= high else None
+    return form
+
+
 def _dtype(function: str, operands: Sequence[Array]) -> str:
     """The dtype of a call's result."""
     if function in COMPARISONS:
@@ -262,6 +289,9 @@ class _Evaluation:
     def stored(self, function: str, operands: list[Array], dtype: str) -> Array:
         if not function and operands[0].is_free:  # no pass: it stands in whatever reads it
             return Array(dtype, operands[0].operand, ())
+        form = _folded(function, operands, dtype)
+        if form is not None:
+            return Array(dtype, form, ())
         key = function, tuple(o.operand for o in operands), dtype
         if key in self.known:
             return self.known[key]
