@@ -125,6 +125,8 @@ def import_model(
     model: onnx.ModelProto, given: Mapping[str, Given] | None = None, name: str = ""
 ) -> Imported:
     """A checked model as one kernel's text. Raises NotImported with all reasons."""
+    import dojo_core.from_onnx.operators  # noqa: F401  # registers them
+
     given = dict(given or {})
     specialised: dict[str, str] = {}
     while True:
