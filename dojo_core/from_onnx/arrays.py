@@ -16,6 +16,7 @@ from dojo_core import primitives as p
 from dojo_core.from_onnx.values import FLOATS, HALVES, NARROW_FLOATS, Numbers, Refusal, Tensor, checked
 from dojo_core.primitives.array import Array, axis_of, filled
 from dojo_core.primitives.builder import Builder
+from dojo_core.primitives.copies import fresh, write
 from dojo_core.primitives.elementwise import ENCODINGS
 from dojo_core.primitives.views import places
 from dojo_core.program.affine import Affine
@@ -253,7 +254,19 @@ class Make:
     def pad(self, x: Array, pads: Sequence[tuple[int, int]], mode: str = "constant", value: Operand = 0) -> Array:
         if not any(map(any, pads)):
             return x
-        return p.pad(self.b, x, tuple(pads), mode, value)
+        if not isinstance(value, Array):
+            return p.pad(self.b, x, tuple(pads), mode, value)
+        for axis, (before, after) in enumerate(pads):
+            cut = max(-before, 0), max(-after, 0)
+            x = self.places(x, axis, cut[0], x.shape[axis] - sum(cut))
+        shape = [n + max(before, 0) + max(after, 0) for n, (before, after) in zip(x.shape, pads, strict=True)]
+        whole = fresh(self.b, x.dtype, shape)
+        write(self.b, whole, "", value)
+        inside = whole
+        for axis, (before, _) in enumerate(pads):
+            inside = self.places(inside, axis, max(before, 0), x.shape[axis])
+        write(self.b, inside, "", x)
+        return whole
 
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
         """``x`` at integer indices along an axis, which the indices' axes take the place of; negative ones count

@@ -32,7 +32,7 @@ _BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
 }  # fmt: skip
 _UNARY: dict[str, Callable[[Numbers], Numbers]] = {
     "Neg": np.negative, "Abs": np.abs, "Not": np.logical_not, "Floor": np.floor, "Ceil": np.ceil,
-    "Sqrt": np.sqrt, "Identity": lambda x: x,
+    "Sqrt": np.sqrt, "Relu": lambda x: np.maximum(x, 0), "Identity": lambda x: x,
 }  # fmt: skip
 _SEVERAL: dict[str, Callable[[Sequence[Numbers]], Numbers]] = {
     "Max": lambda xs: _reduced(np.maximum, xs),

@@ -9,7 +9,6 @@ never known: an operator that asks for the value of an input is written so in it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -35,8 +34,9 @@ from dojo_core.from_onnx.values import (
     dtype_of,
     known,
 )
-from dojo_core.primitives.builder import BuildError, Builder
-from dojo_core.program.expressions import RESERVED, TextError
+from dojo_core.primitives.array import BuildError, identifier
+from dojo_core.primitives.builder import Builder
+from dojo_core.program.expressions import TextError
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import Program
 
@@ -526,10 +526,8 @@ def _without(port: Port, used: set[str]) -> Port:
 
 def _identifier(name: str, taken: set[str]) -> str:
     """A name of the model as one of a text, unlike those that are taken; it is taken then."""
-    plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:40] or "x"
-    if not re.match(r"[A-Za-z_]", plain):
-        plain = f"v{plain}"
-    if plain in RESERVED or plain in FUNCTIONS or plain in ("kernel", "in", "out", "inf", "nan", "table", "domain", "if"):
+    plain = identifier(name)[:40]
+    if plain in FUNCTIONS:
         plain += "_"
     free, number = plain, 1
     while free in taken:

@@ -18,14 +18,14 @@ Numbers = np.ndarray[Any, Any]
 ELEMENTS = {
     1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32",
     13: "u64", 16: "bf16", 17: "f8e4m3fn", 18: "f8e4m3fnuz", 19: "f8e5m2", 20: "f8e5m2fnuz", 21: "u4", 22: "i4",
-    23: "f4e2m1", 24: "f8e8m0", 25: "u2", 26: "i2",
+    23: "f4e2m1fn", 24: "f8e8m0fnu", 25: "u2", 26: "i2",
 }  # fmt: skip
 TYPE_NAMES = {
     8: "strings", 14: "complex64", 15: "complex128",
 }  # fmt: skip
 CODES = {name: code for code, name in ELEMENTS.items()}
 HALVES = ("f16", "bf16")
-NARROW_FLOATS = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1", "f8e8m0")
+NARROW_FLOATS = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1fn", "f8e8m0fnu")
 FLOATS = ("f64", "f32", *HALVES, *NARROW_FLOATS)
 
 # What of one value there may be while shapes are worked out, in elements: a hostile shape ends in a sentence.
@@ -118,7 +118,7 @@ def numpy_dtype(element: str) -> np.dtype[Any]:
 
 def bits(element: str) -> int:
     """How many bits an element has in a file."""
-    return {"u4": 4, "i4": 4, "f4e2m1": 4, "u2": 2, "i2": 2}.get(element) or 8 * numpy_dtype(element).itemsize
+    return {"u4": 4, "i4": 4, "f4e2m1fn": 4, "u2": 2, "i2": 2}.get(element) or 8 * numpy_dtype(element).itemsize
 
 
 def of_numpy(dtype: np.dtype[Any]) -> str:

@@ -89,7 +89,7 @@ def elementwise(b: Builder, function: str, *operands: Value, dtype: str | None =
     return _evaluate(b, _called(function, list(variables)), variables, dtype)
 
 
-def formula(b: Builder, text: str, dtype: str | None = None, **operands: Value) -> Array:
+def formula(b: Builder, text: str, /, dtype: str | None = None, **operands: Value) -> Array:
     """A formula over named operands in one pass: ``formula(b, "x * sigmoid(a*x)", x=x, a=1.702)``.
 
     Python's signs and comparisons, calls of what ``elementwise`` takes, numbers, ``inf``.

@@ -6,6 +6,7 @@ from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, dtype_of
 from dojo_core.primitives.array import Array
+from dojo_core.program.functions import FUNCTIONS
 
 # An operator and the function of the Dojo's that it is.
 _FUNCTIONS = {
@@ -107,15 +108,21 @@ def power(c: Call) -> Array:
 def modulo(c: Call) -> Array:
     a, b = c.computed(0), c.computed(1)
     if a.dtype in FLOATS:
-        if not c.flag("fmod"):
-            raise Refusal("Its fmod is 0, which is of integers.", "Mend the model: fmod=1 for floating-point numbers.")
         wide = joint([a.dtype])
-        a, b = c.convert(a, "f64"), c.convert(b, "f64")  # the quotient needs more digits than the result has
-        return c.convert(c.formula("a - b * trunc(a / b)", a=a, b=b), wide)
+        if "fmod" in FUNCTIONS:
+            remainder = c.map("fmod", a, b)
+        else:  # the quotient needs more digits than the result has
+            remainder = c.formula("a - b * trunc(a / b)", a=c.convert(a, "f64"), b=c.convert(b, "f64"))
+        return c.convert(remainder if c.flag("fmod") else _floored(c, remainder, b), wide)
     remainder = c.sub(a, c.mul(b, c.div(a, b)))
     if c.flag("fmod") or a.dtype.startswith("u"):
         return remainder
-    return c.formula("select(select(r < 0, b > 0, select(r > 0, b < 0, 0)), r + b, r)", r=remainder, b=b, dtype=a.dtype)
+    return _floored(c, remainder, b)
+
+
+def _floored(c: Call, remainder: Array, b: Array) -> Array:
+    """A remainder with the sign of the divisor."""
+    return c.formula("select(select(r < 0, b > 0, select(r > 0, b < 0, 0)), r + b, r)", r=remainder, b=b)
 
 
 @operator("Clip")

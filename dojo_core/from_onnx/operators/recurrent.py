@@ -220,7 +220,8 @@ def recurrent(c: Call) -> list[Array | None]:
 
 
 def _functions(c: Call, per: int, directions: int) -> list[tuple[str, tuple[float, ...]]]:
-    names = [n.lower() for n in c.attribute("activations") or _DEFAULTS[c.name] * directions]
+    given = "activations" in c.attributes
+    names = [n.lower() for n in (c.attribute("activations") if given else _DEFAULTS[c.name] * directions)]
     if len(names) != per * directions or not set(names) <= set(ACTIVATIONS):
         raise Refusal(f"Its activations are {names}.", f"Give {per * directions} of {', '.join(ACTIVATIONS)}.")
     alphas, betas = list(c.attribute("activation_alpha") or []), list(c.attribute("activation_beta") or [])
