@@ -15,6 +15,7 @@ from dojo_core.primitives import (
     arg_reduce,
     broadcast,
     concatenate,
+    condition,
     constant,
     contract,
     convert,
@@ -332,6 +333,29 @@ def test_a_contraction_begins_with_its_bias_and_takes_words():
         (9, "u8"),
         (9, "i8"),
     )
+
+
+def test_conditions_on_places_are_guards():
+    def causal(b, x, w):
+        row, column = iterator(b, (4, 5), 0), iterator(b, (4, 5), 1)
+        where = condition(b, column, "<=", row) & condition(b, column, ">", 0)
+        product = contract(b, "mn,nk->mk", x, w, where=condition(b, *below(b)))
+        return [reduce(b, "+", x, 1, where=where), reduce(b, "max", x, 0, where=where), product]
+
+    def below(b):
+        return iterator(b, (4, 3, 5), 2), "<", iterator(b, (4, 3, 5), 0)
+
+    def expected(x, w):
+        held = np.tri(4, 5, dtype=bool) & (np.arange(5) > 0)
+        return [
+            (x * held).sum(1),
+            np.where(held, x, -math.inf).max(0),
+            np.tril(x, -1) @ w,
+        ]
+
+    text = agrees(causal, expected, (4, 5), (5, 3))
+    assert "| 5 y0[{0}] += x0[{0},{1}] if -{0}+{1} < 1 and -{1} < 0" in body(text)
+    assert condition(Builder("k"), 1.5, "<", 2) is None
 
 
 # ---------------------------------------------------------------------------- copies

@@ -6,8 +6,8 @@ then on. No door of the Dojo reads Python.
 
 from dojo_core.own.arrays import (
     Array,
-    KernelError,
     absolute,
+    concatenate,
     einsum,
     erf,
     exp,
@@ -24,6 +24,7 @@ from dojo_core.own.arrays import (
     tanh,
     where,
 )
+from dojo_core.own.axes import KernelError
 from dojo_core.own.kernel import OwnKernel, kernel
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "KernelError",
     "OwnKernel",
     "absolute",
+    "concatenate",
     "einsum",
     "erf",
     "exp",

@@ -6,6 +6,7 @@ making; each function takes it first, then arrays and plain values, and gives ar
 
 from dojo_core.primitives.array import Array, BuildError, filled, identifier
 from dojo_core.primitives.builder import Builder
+from dojo_core.primitives.conditions import Condition, condition
 from dojo_core.primitives.constants import constant
 from dojo_core.primitives.contractions import contract
 from dojo_core.primitives.convolutions import convolve, convolve_transposed
@@ -31,9 +32,11 @@ __all__ = [
     "Array",
     "BuildError",
     "Builder",
+    "Condition",
     "arg_reduce",
     "broadcast",
     "concatenate",
+    "condition",
     "constant",
     "contract",
     "convert",

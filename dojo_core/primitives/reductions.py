@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from dojo_core.primitives.array import Array, BuildError
 from dojo_core.primitives.builder import Builder, nest
+from dojo_core.primitives.conditions import Condition, guard_of
 from dojo_core.primitives.elementwise import convert, formula, identity, iterator
-from dojo_core.primitives.views import axis_number, broadcast
+from dojo_core.primitives.views import axis_number, broadcast, same_factors
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import HALVES
 from dojo_core.program.tree import Access, Number, Op, substituted
@@ -32,8 +33,10 @@ def reduce(
     axes: Sequence[int] | int | None = None,
     keepdims: bool = False,
     dtype: str | None = None,
+    where: Condition | None = None,
 ) -> Array:
-    """The accumulation (``+ * max min``) over axes, all where none are named.
+    """The accumulation (``+ * max min``) over axes, all where none are named, of those elements ``where`` a
+    condition on the places holds.
 
     The result has the array's dtype, or a wider one that is asked for. Sums and products that are to be f16
     or bf16 are accumulated in f32 and rounded once. Over an axis without elements the result is the
@@ -42,6 +45,7 @@ def reduce(
     wanted = dtype or array.dtype
     start = Number(identity(accumulation, wanted))
     gone = axes_of(array, axes)
+    array, forms = conditional(b, array, where)
     left = [() if k in gone else axis for k, axis in enumerate(array.axes)]
     kept = [n for k in range(len(left)) if k not in gone for n in array.numbers(k)]
     over = [n for k in gone for n in array.numbers(k)]
@@ -50,19 +54,21 @@ def reduce(
         result = Array(wanted, start, tuple(left))
         return result if keepdims else _without(result, gone)
     if accumulation in ("max", "min"):
-        over = [n for n in over if n in array.used]  # along others it is the same element again
-    if not over:
+        # Along others it is the same element again.
+        over = [n for n in over if n in array.used or any(n in form.used for form in forms)]
+    if not over and where is None:
         images = {n: Affine.iterator(d) for d, n in enumerate(kept)}
         result = convert(b, array.with_axes(left, images), wanted)
         return result if keepdims else _without(result, gone)
     wide = "f32" if wanted in HALVES and accumulation in ("+", "*") else wanted
-    used = [n for n in kept if n in array.used]
+    used = [n for n in kept if n in array.used or any(n in form.used for form in forms)]
     depths = {n: Affine.iterator(d) for d, n in enumerate((*used, *over))}
     sizes = [array.factors[n] for n in used]
     target = Access(b.temporary(wide, sizes), tuple(depths[n] for n in used))
     first = Op(target, "", "", (start,))
-    term = Op(target, accumulation, "", (substituted(array.operand, depths),))
-    body = [first, *nest([array.factors[n] for n in over], (term,))]
+    guard = guard_of(where, forms, depths)
+    term = Op(target, accumulation, "", (substituted(array.operand, depths),), guard or ())
+    body = [first, *(nest([array.factors[n] for n in over], (term,)) if guard is not None else ())]
     if wide != wanted:
         narrow = Access(b.temporary(wanted, sizes), target.index)
         body.append(Op(narrow, "", wanted, (target,)))
@@ -71,6 +77,14 @@ def reduce(
     index = tuple(Affine.iterator(kept.index(n)) for n in used)
     result = Array(wanted, Access(target.array, index), tuple(left))
     return result if keepdims else _without(result, gone)
+
+
+def conditional(b: Builder, array: Array, where: Condition | None) -> tuple[Array, list[Array]]:
+    """An array with the forms of a condition over its axes, all of the same factors."""
+    if where is None:
+        return array, []
+    array, *forms = same_factors(b, [array, *(broadcast(b, form, array.shape) for form in where.forms)])
+    return array, forms
 
 
 def _without(array: Array, gone: Sequence[int]) -> Array:
