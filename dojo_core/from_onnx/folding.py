@@ -28,7 +28,7 @@ def _quotient(a: Numbers, b: Numbers) -> Numbers:
 _BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _quotient,
     "Equal": np.equal, "Greater": np.greater, "Less": np.less, "GreaterOrEqual": np.greater_equal,
-    "LessOrEqual": np.less_equal, "And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor,
+    "LessOrEqual": np.less_equal, "Mod": lambda a, b: _remainder(a, b), "Pow": np.power, "And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor,
 }  # fmt: skip
 _UNARY: dict[str, Callable[[Numbers], Numbers]] = {
     "Neg": np.negative, "Abs": np.abs, "Not": np.logical_not, "Floor": np.floor, "Ceil": np.ceil,
@@ -39,6 +39,12 @@ _SEVERAL: dict[str, Callable[[Sequence[Numbers]], Numbers]] = {
     "Min": lambda xs: _reduced(np.minimum, xs),
     "Sum": lambda xs: _reduced(np.add, xs),
 }
+
+
+def _remainder(a: Numbers, b: Numbers) -> Numbers:
+    if a.dtype.kind in "iu" and not np.all(b):
+        raise Refusal("It divides whole numbers that are known by 0.", "Mend the model.")
+    return np.asarray(np.mod(a, b))
 
 
 def _reduced(function: Any, arrays: Sequence[Numbers]) -> Numbers:
@@ -72,11 +78,15 @@ def _small(tensor: Tensor) -> bool:
 
 def _folded(node: onnx.NodeProto, given: list[Tensor], values: list[Numbers]) -> list[Value] | None:
     name = node.op_type
+    if name == "Mod" and any(a.name == "fmod" and a.i for a in node.attribute):
+        return None
     if name in _BINARY and len(values) == 2:
         _bounded(np.broadcast_shapes(values[0].shape, values[1].shape) if _fits(values) else None)
         result = _BINARY[name](*values)
         comparing = result.dtype == bool
         return [known(result, "bool" if comparing else given[0].element)]
+    if name == "Where" and len(values) == 3 and _fits(values):
+        return [known(np.where(*values), given[1].element)]
     if name in _UNARY and len(values) == 1:
         return [known(_UNARY[name](values[0]), given[0].element)]
     if name in _SEVERAL and _fits(values):

@@ -292,6 +292,12 @@ class _Evaluation:
         form = _folded(function, operands, dtype)
         if form is not None:
             return Array(dtype, form, ())
+        if function == "*" and all(isinstance(o.operand, Affine) for o in operands):
+            operands = [self._pass("", operands[:1], dtype), *operands[1:]]  # a text multiplies no two iterators
+        return self._pass(function, operands, dtype)
+
+    def _pass(self, function: str, operands: list[Array], dtype: str) -> Array:
+        """A function over the factors that its operands depend on, stored."""
         key = function, tuple(o.operand for o in operands), dtype
         if key in self.known:
             return self.known[key]

@@ -112,7 +112,8 @@ def modulo(c: Call) -> Array:
         if "fmod" in FUNCTIONS:
             remainder = c.map("fmod", a, b)
         else:  # the quotient needs more digits than the result has
-            remainder = c.formula("a - b * trunc(a / b)", a=c.convert(a, "f64"), b=c.convert(b, "f64"))
+            text = "select(abs(b) == inf, select(abs(a) == inf, a - a, a), a - b * trunc(a / b))"
+            remainder = c.formula(text, a=c.convert(a, "f64"), b=c.convert(b, "f64"))
         return c.convert(remainder if c.flag("fmod") else _floored(c, remainder, b), wide)
     remainder = c.sub(a, c.mul(b, c.div(a, b)))
     if c.flag("fmod") or a.dtype.startswith("u"):
@@ -161,7 +162,7 @@ def cast(c: Call) -> Tensor:
 def _cast_known(tensor: Tensor, element: str) -> Tensor | None:
     from dojo_core.from_onnx.values import known
 
-    plain = ("f32", "f64", "f16", "i64", "i32", "i16", "i8", "u8", "bool")
+    plain = ("f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool")
     if tensor.element in plain and element in plain and (tensor.size == 1 or element not in FLOATS):
         assert tensor.values is not None
         return known(tensor.values, element)

@@ -18,7 +18,8 @@ from dojo_core.program.functions import FUNCTIONS
 def _wave(c: Call, function: str, length: int, rows: int, columns: int, dtype: str) -> Array:
     """``cos`` or ``sin`` of 2π·row·column/length, [rows, columns]: one turn's values, looked up."""
     if function in FUNCTIONS:
-        turn = c.map(function, c.mul(c.iota((length,), 0, dtype), 2 * math.pi / length))
+        angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
+        turn = c.convert(c.map(function, angle), dtype)  # of f32 the sine of π were no 0
     else:
         angles = 2 * np.pi * np.arange(length) / length
         turn = p.constant(c.b, np.rint(np.sin(angles) * 2**50) / 2**50 if function == "sin" else np.cos(angles), dtype)
