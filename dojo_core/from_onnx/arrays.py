@@ -64,7 +64,7 @@ def constant(graph: Graph, tensor: Tensor, values: Numbers) -> Array:
             return p.broadcast(b, _nan(b, element), shape)
     else:
         numbers = values.astype(np.int64)
-    return p.constant(b, numbers, element)
+    return p.constant(b, numbers, element, p.identifier(tensor.name or "constant"))
 
 
 def _nan(b: Builder, element: str) -> Array:

@@ -286,7 +286,7 @@ class Graph:
             values = numpy_helper.to_array(tensor)
         except Exception:  # what a damaged one raises is not said anywhere
             raise Refusal(f"The values of {tensor.name or 'a constant'} cannot be read.", "Export the model again.") from None
-        return Tensor(element, values.shape, values=values)
+        return Tensor(element, values.shape, values=values, name=tensor.name)
 
     # ------------------------------------------------------------------ nodes
 
@@ -318,7 +318,7 @@ class Graph:
         node = _bound(node, attributes)
         schema = self._schema(node)
         if any(isinstance(v, Lost) for v in inputs):
-            if schema is not None and not self._is_known(node, schema):
+            if not self._is_known(node, schema):
                 raise _unknown(node)
             return [Lost()] * len(node.output)
         if schema is None:
@@ -410,6 +410,8 @@ class Graph:
 
     def _is_known(self, node: onnx.NodeProto, schema: Any) -> bool:
         key = (node.domain if node.domain != "ai.onnx" else "", node.op_type)
+        if schema is None:
+            return (node.domain, node.op_type) in self.functions
         return key in OPERATORS or bool(schema.has_function or schema.has_context_dependent_function)
 
     def _lost(self, operator: str, node: str, refusal: Exception) -> None:
