@@ -35,9 +35,9 @@ KNOWN_ELEMENTS = 1 << 20
 class Refusal(ValueError):
     """Why something of a model cannot be taken: ``why`` and ``remedy`` are sentences for a person."""
 
-    def __init__(self, why: str, remedy: str = "") -> None:
+    def __init__(self, why: str, remedy: str = "", unforeseen: bool = False) -> None:
         super().__init__(f"{why} {remedy}".strip())
-        self.why, self.remedy = why, remedy
+        self.why, self.remedy, self.unforeseen = why, remedy, unforeseen
 
 
 class Asked(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, dtype_of
+from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, bits, dtype_of
 from dojo_core.primitives.array import Array
 from dojo_core.program.functions import FUNCTIONS
 
@@ -180,11 +180,17 @@ def cast_array(c: Call, array: Array, source: str, element: str) -> Array:
 
 
 @operator("BitCast")
-def bitcast(c: Call) -> Array | Tensor:
-    element = dtype_of(c.attribute("to"))
-    if element == c.element(0):
+def bitcast(c: Call) -> Tensor:
+    """The same bits as another type: between integers, whose conversions wrap around."""
+    source, element = c.element(0), dtype_of(c.attribute("to"))
+    if source == element:
         return c.tensor(0)
-    return Tensor(element, c.shape(0), array=c.map(f"bits_{element}", c.array(0), dtype=element), sources=c.sources)
+    if bits(source) != bits(element):
+        raise Refusal(f"{source} and {element} have not as many bits.", "Mend the model.")
+    if source in FLOATS or element in FLOATS:
+        raise Refusal("Texts do not see the bits of a floating-point number.", "Cast its bits outside of the kernel.")
+    array = c.convert(c.array(0), element)
+    return Tensor(element, array.shape, array=array, sources=c.sources)
 
 
 # ---------------------------------------------------------------------------- bits
