@@ -173,7 +173,7 @@ class Graph:
             try:
                 scope[each.name], port = self._input(each)
                 inputs.append(port)
-            except (Refusal, BuildError) as refusal:
+            except Exception as refusal:
                 self._lost("input", each.name, refusal)
                 scope[each.name] = Lost()
         self._initializers(graph, scope)
@@ -186,7 +186,7 @@ class Graph:
                     raise Refusal("No node gives it.", "Export the model again.")
                 if not isinstance(value, Lost):
                     outputs.append(self._output(each.name, value))
-            except (Refusal, BuildError) as refusal:
+            except Exception as refusal:
                 self._lost("output", each.name, refusal)
         if self.reasons:
             raise NotImported(self.reasons)
@@ -271,7 +271,7 @@ class Graph:
                 continue
             try:
                 scope[tensor.name] = self.constant(tensor)
-            except (Refusal, BuildError) as refusal:
+            except Exception as refusal:
                 self._lost("initializer", tensor.name, refusal)
                 scope[tensor.name] = Lost()
 
