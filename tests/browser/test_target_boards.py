@@ -1,5 +1,5 @@
-"""Games for what this machine is not on the board: for Snitch, whose times are cycles of a model and wait for no
-clock, and for another machine's processor."""
+"""Games for what this machine is not: for Snitch, whose times are cycles of a model and wait for no
+clock, and for the processor of another machine."""
 
 from __future__ import annotations
 
