@@ -237,8 +237,11 @@ class _Writer:
         self.arrays.append(array)
         if rng.random() < 0.15 and shape and shape == [max(2, n) for n in shape]:  # a scan, shift or update
             self.place([n - 1 for n in shape])
-            here = cell(*iterators(rank))
-            there = cell(*(f"{i}+1" for i in iterators(rank)))
+            index = iterators(rank)
+            if rng.random() < 0.4:  # from the end
+                index = [f"-{i}+{n - 2}" for i, n in zip(index, shape, strict=True)]
+            here = cell(*index)
+            there = cell(*(f"{i}+1" for i in index))
             first, second = rng.choice(((here, there), (there, here), (here, here)))
             self.line(f"{first} = {second}*{rng.choice(('2', second))}")
 

@@ -42,7 +42,7 @@ KERNEL_LIMITS = {
     "nodes": 500,
     "size": 2**40 - 1,  # of a scope or a dimension
     "depth": 16,
-    "buffers": 64,
+    "buffers": 512,
     "buffer bytes": 16 * 2**30,
     "table values": 16 * 1024,
 }
