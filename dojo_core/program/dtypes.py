@@ -125,7 +125,7 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     ):
         kinds = "integers" if op.function in SHIFTS else "integers and of bool"
         message = f"{op.function} is a function of {kinds}, and {op.target.array} is {target}"
-        return message, "Compute it in i32, of what is converted in lines of its own: i[{0}] = i32(x[{0}])"
+        return message, "Compute it in i32, and convert in lines of their own, such as: i[{0}] = i32(x[{0}])"
     operands = op.operands[1:] if op.function == "select" else op.operands
     for operand in operands:
         if isinstance(operand, Access):
@@ -172,14 +172,17 @@ def dtypes_of(program: Program) -> dict[str, str]:
 
 
 def reaching_integers(program: Program) -> frozenset[str]:
-    """Floating-point arrays whose values go on into an integer one: into a conversion or a comparison."""
+    """Floating-point arrays whose values go on into an integer one, into a conversion or a comparison; or are
+    asked whether they are infinite or NaN, which rounding decides."""
     dtypes = dtypes_of(program)
     reaching: set[str] = set()
     while True:
         more = {
             access.array
             for leaf in program.leaves
-            if dtypes[leaf.op.target.array] not in FLOATS or leaf.op.target.array in reaching
+            if dtypes[leaf.op.target.array] not in FLOATS
+            or leaf.op.target.array in reaching
+            or leaf.op.function in ("isnan", "isinf")
             for access in leaf.op.reads
             if dtypes[access.array] in FLOATS
         } - reaching

@@ -58,7 +58,7 @@ INLINE T T_exp(T x) {
 _LOG_F32 = """\
 INLINE T T_mantissa(T x, T *k) { /* x less 1 where k times ln 2 are taken out of its logarithm */
     T tiny = T_select(x < S(1.17549435e-38f), S(1.0f), S(0.0f));
-    T m = x * T_fma(tiny, S(8388607.0f), S(1.0f)); /* denormals times 2**23 */
+    T m = T_abs(x) * T_fma(tiny, S(8388607.0f), S(1.0f)); /* denormals times 2**23 */
     I e = (T_bits(m) - 0x3f3504f3) >> 23;
     m = T_from_bits(T_bits(m) - e * 8388608); /* in [sqrt(1/2), sqrt(2)) */
     *k = T_fma(tiny, S(-23.0f), T_convert(e));
