@@ -3,7 +3,9 @@
 import ctypes
 import itertools
 import math
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from dojo_core.targets.cpu.processor import host, known
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from tests.compiled import aligned, load
 
+DOCS = Path(__file__).parent.parent / "docs"
 UNARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
 OTHERS = (
     "exp2", "expm1", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh",
@@ -177,6 +180,38 @@ def test_a_turn_is_reduced_to_the_last_digit(function, sign):
     for name in ("f32", f"f32x{cpu().vector_widths['f32'][0]}"):
         error = np.abs(apply(name, function, x) - expected)
         assert (error <= ERROR_BOUNDS[function] * np.abs(expected)).all()
+
+
+@pytest.mark.skipif(not host().is_x86, reason="this machine's compiler makes no code for x86")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_bounds_hold_where_a_product_and_a_sum_are_rounded_twice(tmp_path):
+    import subprocess
+
+    names = ("exp", "log", "tanh", "erf", *OTHERS)
+    text = preamble(known("x86-64-v2")) + "".join(
+        f"void {f}_(const f32 *x, f32 *z, i64 n) {{ for (i64 k = 0; k < n; ++k) z[k] = f32_{f}(x[k]); }}\n"
+        for f in names
+    )
+    (tmp_path / "twice.c").write_text(text)
+    command = ["gcc", "-std=gnu11", "-O2", "-march=x86-64", "-w", "-fPIC", "-shared"]
+    subprocess.run([*command, "-o", tmp_path / "twice.so", tmp_path / "twice.c", "-lm"], check=True)
+    twice = ctypes.CDLL(str(tmp_path / "twice.so"))
+    x = np.concatenate([arguments("f32"), near_quarters()])
+    for function in names:
+        got = np.empty_like(x)
+        places = [ctypes.c_void_p(array.ctypes.data) for array in (x, got)]
+        getattr(twice, f"{function}_")(*places, ctypes.c_int64(len(x)))
+        expected = REFERENCES[function](x.astype(np.float64))
+        normal = np.isfinite(expected) & (np.abs(expected) > 2e-38) & (np.abs(expected) < 3e38)
+        error = np.abs(got[normal] / expected[normal] - 1)
+        assert error.max() <= ERROR_BOUNDS[function], function
+
+
+def test_the_bounds_are_those_that_the_docs_state():
+    rows = re.findall(r"^  \| ([\d.]+e-7) \| (.*) \|$", (DOCS / "promises.md").read_text(), re.MULTILINE)
+    stated = {name: float(bound) for bound, names in rows for name in re.findall(r"\w+", names)}
+    assert stated.keys() == ERROR_BOUNDS.keys() - {"sqrt"}
+    assert all(ERROR_BOUNDS[name] <= bound for name, bound in stated.items())
 
 
 @pytest.mark.parametrize("element", ["f32", "f64"])

@@ -103,7 +103,11 @@ def _words(line: str) -> tuple[int | str, ...]:
         kind, word = match.lastgroup, match.group()
         if kind == "number":
             tokens += [known[token] for token in _number(word)]
-        elif kind == "name" and word not in known and word not in FUNCTIONS:
+        elif (
+            kind == "name"
+            and word not in known
+            and not (word in FUNCTIONS and line[match.end() :][:1] == "(")
+        ):
             tokens.append(word)
         else:
             tokens.append(known.get(word, UNKNOWN))

@@ -78,7 +78,8 @@ INLINE T T_series(T f) {
 INLINE T T_log_of_all(T x, T r) { /* r, but where x is no positive number */
     T special = T_select(x < S(0.0f), S(__builtin_nanf("")), x);
     special = T_select(x == S(0.0f), S(-__builtin_inff()), special);
-    return T_select((x > S(0.0f)) & (x < S(__builtin_inff())), r, special);
+    I positive = x > S(0.0f), finite = x < S(__builtin_inff());
+    return T_select(positive & finite, r, special);
 }
 INLINE T T_log(T x) {
     T k, f = T_mantissa(x, &k), z = f * f;
@@ -212,7 +213,8 @@ _LOG1P_F32 = """\
 INLINE T T_log1p(T x) {
     T u = S(1.0f) + x, r = T_log(u);
     T more = r + (x - (u - S(1.0f))) / u;
-    return T_copysign(T_select((u > S(0.0f)) & (u < S(__builtin_inff())), more, r), x);
+    I positive = u > S(0.0f), finite = u < S(__builtin_inff());
+    return T_copysign(T_select(positive & finite, more, r), x);
 }
 """
 
