@@ -399,7 +399,7 @@ def apply(function: str, *given: object) -> Array:
     b = owner.builder
     view = primitives.elementwise(b, function, *views, dtype=dtype)
     condition = None
-    if function in COMPARISONS:
+    if function in COMPARISONS and len(views) == 2:
         condition = primitives.condition(b, views[0], function, views[1])
     return owner.array(names, view, condition)
 
