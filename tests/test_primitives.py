@@ -700,6 +700,7 @@ def test_what_no_output_needs_is_left_out():
         (lambda b, x: elementwise(b, "+", x, convert(b, x, "i64")), "f32 and i64 do not mix by themselves"),
         (lambda b, x: formula(b, "x + z", x=x), "The formula names 'z', which it is not given."),
         (lambda b, x: formula(b, "x if x else 0", x=x), "is no formula"),
+        (lambda b, x: formula(b, "x +", x=x), "'x +' is no formula"),
         (lambda b, x: convert(b, x, "f8"), "There is no dtype 'f8'."),
         (lambda b, x: reshape(b, x, (5, -1)), "12 elements have no shape [5, -1]."),
         (lambda b, x: transpose(b, x, (0, 0)), "[0, 0] is no order of the 2 axes"),

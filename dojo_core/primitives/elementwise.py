@@ -171,7 +171,11 @@ def _variables(term: _Term) -> set[str]:
 
 
 def _parsed(text: str) -> _Term:
-    return _term(ast.parse(text, mode="eval").body, text)
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise BuildError(f"{text!r} is no formula: {error.msg}.") from error
+    return _term(tree.body, text)
 
 
 def _term(node: ast.expr, text: str) -> _Term:
