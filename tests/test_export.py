@@ -387,6 +387,8 @@ def test_a_kernel_has_its_line_at_the_widths_of_each_processor(ported):
 
 
 def test_what_does_not_apply_elsewhere_is_played_anew_or_narrowed(monkeypatch):
+    if LANES == 4:
+        pytest.skip("what is for this machine's vectors is for any Arm's as well")
     (arm,) = sets_for("arm")
     start = start_game("relu", "64x4096", "reassoc")
     start.play(f"split_scope y@1 {LANES}")

@@ -6,7 +6,6 @@ from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, bits, dtype_of
 from dojo_core.primitives.array import Array
-from dojo_core.program.functions import FUNCTIONS
 
 # An operator and the function of the Dojo's that it is.
 _FUNCTIONS = {
@@ -109,11 +108,7 @@ def modulo(c: Call) -> Array:
     a, b = c.computed(0), c.computed(1)
     if a.dtype in FLOATS:
         wide = joint([a.dtype])
-        if "fmod" in FUNCTIONS:
-            remainder = c.map("fmod", a, b)
-        else:  # the quotient needs more digits than the result has
-            text = "select(abs(b) == inf, select(abs(a) == inf, a - a, a), a - b * trunc(a / b))"
-            remainder = c.formula(text, a=c.convert(a, "f64"), b=c.convert(b, "f64"))
+        remainder = c.map("fmod", a, b)
         return c.convert(remainder if c.flag("fmod") else _floored(c, remainder, b), wide)
     remainder = c.sub(a, c.mul(b, c.div(a, b)))
     if c.flag("fmod") or a.dtype.startswith("u"):
