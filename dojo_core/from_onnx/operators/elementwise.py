@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dojo_core.from_onnx.arrays import joint
+from dojo_core.from_onnx.arrays import joint, not_a_number, wide
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, bits, dtype_of
+from dojo_core.from_onnx.values import FLOATS, HALVES, Refusal, Tensor, bits, checked, dtype_of, known
 from dojo_core.primitives.array import Array
 
 # An operator and the function of the Dojo's that it is.
@@ -155,8 +155,6 @@ def cast(c: Call) -> Tensor:
 
 
 def _cast_known(tensor: Tensor, element: str) -> Tensor | None:
-    from dojo_core.from_onnx.values import known
-
     plain = ("f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool")
     if tensor.element in plain and element in plain and (tensor.size == 1 or element not in FLOATS):
         assert tensor.values is not None
@@ -164,13 +162,22 @@ def _cast_known(tensor: Tensor, element: str) -> Tensor | None:
     return None
 
 
+# Beyond these a number that is not saturated is NaN: half way to the next one, which is taken where it is even.
+_UNSATURATED = {"f8e4m3fn": "abs(x) > 464", "f8e4m3fnuz": "abs(x) >= 248", "f8e5m2fnuz": "abs(x) >= 61440"}
+
+
 def cast_array(c: Call, array: Array, source: str, element: str) -> Array:
     """An array as another dtype: of floating-point numbers towards zero, of f16 and bf16 rounded now."""
-    saturate = c.attribute("saturate", 1)
-    if not saturate and element.startswith("f8"):
-        raise Refusal(f"It converts to {element} without saturating.", "Export it with saturate=1.")
-    if source in ("f16", "bf16") and array.dtype == "f32":  # what was left unrounded is rounded where it is cast
+    checked(element)
+    if source in HALVES and array.dtype == "f32":  # what was left unrounded is rounded where it is cast
         array = c.convert(array, source)
+    if element in ("u4", "i4", "u2", "i2") and source in FLOATS:  # the bits of a whole number, where the text's saturate
+        array = c.convert(c.wide(array), "i32")
+    if element.startswith("f8") and element != "f8e8m0fnu" and not c.attribute("saturate", 1):
+        if element not in _UNSATURATED:
+            raise Refusal(f"It converts to {element} without saturating.", "Export it with saturate=1.")
+        text = f"select({_UNSATURATED[element]}, nan, x)"
+        array = c.formula(text, x=c.wide(array), nan=not_a_number(c.b, wide(array.dtype)))
     return c.convert(array, element)
 
 
