@@ -213,7 +213,8 @@ def _folded(function: str, operands: Sequence[Array], dtype: str) -> Operand | N
             whole.append(each.operand)
         elif isinstance(each.operand, Number) and isinstance(each.operand.value, int):
             whole.append(Affine((), each.operand.value))
-    if dtype not in INTEGERS or len(whole) < len(operands):
+    exact = dtype in INTEGERS or all(form.is_constant for form in whole)
+    if not exact or len(whole) < len(operands):
         return None
     match function, whole:
         case "+", [a, b]:
@@ -226,7 +227,7 @@ def _folded(function: str, operands: Sequence[Array], dtype: str) -> Operand | N
             form = -a
         case _:
             return None
-    low, high = extremes(dtype)
+    low, high = extremes(dtype) if dtype in INTEGERS else (-(2**24), 2**24)
     if form.is_constant:
         return Number(form.const) if low <= form.const <= high else None
     return form
