@@ -20,7 +20,7 @@ from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.printing import op_text
-from dojo_core.program.tables import Index, Indirect, Table, affine, plus
+from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine, plus
 from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -354,21 +354,26 @@ class _Generator:
         return f"{self.names[buffer.name]}[{self._index(flat, scopes)}]"
 
     def _index(self, index: Index, scopes: Sequence[Scope]) -> str:
-        """A C expression of an index; what a table gives is read from it."""
+        """A C expression of an index; what is looked up is read from its table or array."""
         if isinstance(index, Affine):
             return index_text(index, scopes)
         low, high = index.bounds([s.size for s in scopes])
         wide = low < -(2**31) or high >= 2**31
         text = ""
         for lookup, coefficient in index.lookups:
-            place = index_text(lookup.table.flat(lookup.at), scopes)
             sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")
             factor = f"*{abs(coefficient)}" if abs(coefficient) != 1 else ""
-            text += f"{sign}{'(i64)' if wide else ''}{self.names[lookup.table.name]}[{place}]{factor}"
+            text += f"{sign}{'(i64)' if wide else ''}{self._looked_up(lookup, scopes)}{factor}"
         rest = index_text(index.rest, scopes, wide)
         if rest == "0":
             return text
         return f"{text} - {rest[1:]}" if rest.startswith("-") else f"{text} + {rest}"
+
+    def _looked_up(self, lookup: Lookup, scopes: Sequence[Scope]) -> str:
+        source = lookup.source
+        if isinstance(source, Table):
+            return f"{self.names[source.name]}[{index_text(source.flat(lookup.at), scopes)}]"
+        return self._place(Access(source.name, lookup.at), scopes)
 
     # ------------------------------------------------------------------ operations
 
@@ -433,7 +438,7 @@ class _Generator:
 
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
-        dtypes = [self.dtypes[a.array] for a in (op.target, *op.reads)]
+        dtypes = [self.dtypes[a.array] for a in (op.target, *op.sources)]
         widths = lanes_of(dtypes, self.limits)
         if width not in widths:
             known = ", ".join(map(str, widths)) or "none"
@@ -653,9 +658,9 @@ def _table(table: Table, name: str) -> list[str]:
 
 
 def _stride(index: Index, lane: int) -> int:
-    """Cells between neighbouring lanes. Raises NotGeneratable where a table says how far they are."""
+    """Cells between neighbouring lanes. Raises NotGeneratable where a table or an array says how far they are."""
     if isinstance(index, Affine):
         return index.coefficient(lane)
     if index.looks_up(lane):
-        raise NotGeneratable("The lanes of a read lie where a table says: they must be neighbours.")
+        raise NotGeneratable("Each lane of a read looks up its own index: they must be neighbours.")
     return index.rest.coefficient(lane)
