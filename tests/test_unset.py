@@ -64,6 +64,8 @@ def test_it_agrees_with_an_execution(monkeypatch):
             program = parse("\n".join(row for n, row in enumerate(rows) if n not in lost) + "\n")
         except TextError:
             continue
+        if program.index_arrays:  # what they hold is not known: tests/test_indices.py
+            continue
         depends = origins(program)
         for array in {a for b in program.buffers for a in b.arrays} - {*program.inputs}:
             origin = unset_origin(program, array)

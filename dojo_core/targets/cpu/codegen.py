@@ -14,7 +14,16 @@ from dataclasses import replace
 
 from dojo_core.codegen.code import Code, NotGeneratable, Parameter
 from dojo_core.codegen.conversions import scalar_conversion, vector_conversion, vector_type
-from dojo_core.codegen.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
+from dojo_core.codegen.scalars import (
+    WRAPPING,
+    Scalars,
+    atom,
+    c_type,
+    guard_text,
+    index_text,
+    indirect_text,
+    literal,
+)
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
@@ -357,17 +366,7 @@ class _Generator:
         """A C expression of an index; what is looked up is read from its table or array."""
         if isinstance(index, Affine):
             return index_text(index, scopes)
-        low, high = index.bounds([s.size for s in scopes])
-        wide = low < -(2**31) or high >= 2**31
-        text = ""
-        for lookup, coefficient in index.lookups:
-            sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")
-            factor = f"*{abs(coefficient)}" if abs(coefficient) != 1 else ""
-            text += f"{sign}{'(i64)' if wide else ''}{self._looked_up(lookup, scopes)}{factor}"
-        rest = index_text(index.rest, scopes, wide)
-        if rest == "0":
-            return text
-        return f"{text} - {rest[1:]}" if rest.startswith("-") else f"{text} + {rest}"
+        return indirect_text(index, scopes, self._looked_up)
 
     def _looked_up(self, lookup: Lookup, scopes: Sequence[Scope]) -> str:
         source = lookup.source
