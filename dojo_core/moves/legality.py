@@ -21,7 +21,7 @@ from dojo_core.program.indices import index_fault, with_bounds
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.nodes import fact
 from dojo_core.program.printing import extent
-from dojo_core.program.target import DEFAULT_TARGET, NO_TABLES, Target
+from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import DTYPE_BYTES, Op, Program, summary, walk
 from dojo_core.program.validity import Fault, keeps_storage, storage_fault, unset_index
 from dojo_core.targets.registry import UnknownTarget
@@ -236,8 +236,9 @@ def context(
     if policy not in POLICIES:
         raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
     limits = target if isinstance(target, Target) else target_named(target)
-    if program.tables and not limits.tables:
-        raise UnknownTarget(NO_TABLES.format(limits.title))
+    lacking = limits.lacks(program)
+    if lacking is not None:
+        raise UnknownTarget(lacking)
     return Context(program, limits, policy, program.age + 1 if born is None else born)
 
 

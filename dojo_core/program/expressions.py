@@ -164,6 +164,12 @@ class LineReader:
         if isinstance(value, Call):
             self.fail_at(where, "more than one function in an operation", ONE_FUNCTION)
         if isinstance(value, Indirect):
+            if value.through:
+                self.fail_at(
+                    where,
+                    f"{value} is an index, and more is done with it",
+                    "Add iterators and numbers to it, or multiply it by a number; do the rest in a line before.",
+                )
             self.fail_at(where, f"{value} is a table's value", "A table stands only in the index of a read.")
         return value
 

@@ -50,6 +50,14 @@ def feeding(program: Program) -> frozenset[str]:
     return arrays
 
 
+def promised(program: Program, array: str) -> Interval | None:
+    """Between which values an input has to lie for all indices that are made of it to be in range; None: it may
+    hold anything."""
+    if array not in program.inputs or array not in feeding(program) or program.domain_of(array) is None:
+        return None
+    return _promised(program, array, dtypes_of(program)[array])
+
+
 @fact
 def bounds_of(program: Program) -> dict[str, tuple[int, int]]:
     """The least and the greatest value that an element of each index array may have."""
@@ -273,6 +281,8 @@ def _remedy(program: Program, form: Indirect, size: int, sizes: Sequence[int]) -
     if not others and coefficient > 0:
         least, most = form.rest.bounds(sizes)
         low, high = -(least // coefficient), (size - 1 - most) // coefficient
+    dtype = program.buffer_of[name].dtype
+    low, high = max(low, extremes(dtype)[0]), min(high, extremes(dtype)[1])
     if high < low:
         return f"No value of {name} would do: change the index or the dimension."
     if name in program.inputs:
@@ -282,4 +292,3 @@ def _remedy(program: Program, form: Indirect, size: int, sizes: Sequence[int]) -
         f"Clamp it in lines before: a{at} = max({name}{at},{low}), then b{at} = min(a{at},{high}), "
         "and read through b."
     )
-
