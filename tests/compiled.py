@@ -77,7 +77,7 @@ def run_program(
 
 
 def random_inputs(program: Program, seed: int = 0, full: bool = False) -> dict[str, npt.NDArray]:
-    """Normal numbers that their dtype holds; for integers those of their domain, small ones, or of their ``full``
+    """Normal numbers that their dtype holds; for integers those of a domain, small ones, or of the ``full``
     range."""
     rng = np.random.default_rng(seed)
     inputs = {}

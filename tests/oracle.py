@@ -12,8 +12,8 @@ An accumulation is a sequence where the policy is ``strict`` and the operator ro
 ``algebraic`` a quotient is a product with the divisor's reciprocal, and but under ``strict`` an ``fma`` a
 product and a sum. A read that no write defines is poison.
 
-What index arrays hold, and all that goes into them, are numbers besides: of inputs a drawing from their domains,
-the same in every run, so that a read through one is of a known cell.
+What index arrays hold, and all that goes into them, are numbers besides: of inputs a drawing from their
+domains, the same in every run, so that a read through one is of a known cell.
 
 The lanes of a vectorised scope read before any of them writes, as one instruction does.
 

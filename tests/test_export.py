@@ -132,8 +132,8 @@ def done(*command: object, cwd: Path, **added: str) -> str:
 
 @pytest.fixture
 def exported(tmp_path) -> Path:
-    """A library of two shapes of one kernel, one of strange names, under the policy strict, and one that reads
-    indices from its inputs."""
+    """A library of two shapes of one kernel, one of strange names, under the policy strict, and one that
+    reads indices from its inputs."""
     folder = tmp_path / "library"
     write(library([softmax(), softmax("8x96"), own(PAIR, "strict"), own(ROWS)], "kept"), folder)
     return folder

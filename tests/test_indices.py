@@ -52,7 +52,9 @@ def test_the_text_is_canonical():
     assert parse(GATHER).text == GATHER
     assert parse(GATHER).index_arrays == {"i"} and not parse(GATHER).tables
     assert parse(GATHER.replace("x[i[{0},{1}],{2}]", "x[{0}+i[{0},{1}]*1-{0},{2}]")) == parse(GATHER)
-    both = GATHER.replace("domain i 0 4", "domain i 0 1\ntable k u8 [3] = 3 0 2").replace("x[i[{0},{1}],", "x[k[{0}]+i[{0},{1}],")
+    both = GATHER.replace("domain i 0 4", "domain i 0 1\ntable k u8 [3] = 3 0 2").replace(
+        "x[i[{0},{1}],", "x[k[{0}]+i[{0},{1}],"
+    )
     assert "x[i[{0},{1}]+k[{0}],{2}]" in parse(both).text
 
 
@@ -217,7 +219,10 @@ def test_added_iterations_may_not_read_an_index_that_nothing_set():
     roomy = played(program(PADDED, f"{J}\n{T}"), "pad_dim j 0 8", "pad_dim t 0 8")
     assert why(roomy, "pad_scope t@0 8 guard").legal
     verdict = why(roomy, "pad_scope t@0 8 free")
-    assert verdict.refusal.code == "undefined" and "j[{0}], of which an index is made" in verdict.refusal.sentence
+    assert (
+        verdict.refusal.code == "undefined"
+        and "j[{0}], of which an index is made" in verdict.refusal.sentence
+    )
     wide = parse(roomy.text.replace("4 t[{0}] = x[j[{0}]]", "8 t[{0}] = x[j[{0}]]"))
     assert "Set all of j before" in program_fault(wide)
 
@@ -260,7 +265,13 @@ def test_every_legal_move_keeps_the_meaning_and_inverts():
     terms = oracle.Terms()
     wanted = oracle.run(start, "reassoc", terms).outputs
     moves = list(legal_moves(start))
-    assert {"vectorize y#1@2", "parallelize y#1@0", "interchange y#1@1", "merge_dims i 0", "stage_read i root ip"} <= set(map(str, moves))
+    assert {
+        "vectorize y#1@2",
+        "parallelize y#1@0",
+        "interchange y#1@1",
+        "merge_dims i 0",
+        "stage_read i root ip",
+    } <= set(map(str, moves))
     for move in moves:
         made = apply(start, move)
         found = oracle.run(made, "reassoc", terms)
@@ -317,9 +328,15 @@ def test_gpu_code_reads_indices_from_memory():
 
 
 def test_what_a_thread_has_of_its_own_is_not_read_through_an_array():
-    own = GPU.replace("s u8 [2:N, 2] shared", "p f32 [2:N, 2:N, 4] stack").replace(
-        "2:g 2:b s[{0},{1}] = i[{0}*2+{1}]", "2:g 2:b 4 p[{0},{1},{2}] = x[0,{2}]"
-    ).replace("2:b 4 4:v y[{0}*2+{1},{2}*4+{3}] = x[s[{0},{1}],{2}*4+{3}]", "2:b 16 y[{0}*2+{1},{2}] = p[{0},{1},i[{1}]]").replace("0 4\n", "0 3\n")
+    own = (
+        GPU.replace("s u8 [2:N, 2] shared", "p f32 [2:N, 2:N, 4] stack")
+        .replace("2:g 2:b s[{0},{1}] = i[{0}*2+{1}]", "2:g 2:b 4 p[{0},{1},{2}] = x[0,{2}]")
+        .replace(
+            "2:b 4 4:v y[{0}*2+{1},{2}*4+{3}] = x[s[{0},{1}],{2}*4+{3}]",
+            "2:b 16 y[{0}*2+{1},{2}] = p[{0},{1},i[{1}]]",
+        )
+        .replace("0 4\n", "0 3\n")
+    )
     fault = mark_fault(parse(own), TINY, "reassoc")
     assert fault.code == "local-index" and "put p into shared memory or on the heap" in fault.sentence
     odd = GPU.replace("x[s[{0},{1}],{2}*4+{3}]", "x[0,s[{0},{1}]+{3}]")
@@ -328,7 +345,10 @@ def test_what_a_thread_has_of_its_own_is_not_read_through_an_array():
 
 def test_a_core_without_indirection_says_so():
     told = program_fault(parse(GATHER), "snitch")
-    assert told == "The target Snitch (RISC-V with streams) reads no indices from arrays yet: play this program on the CPU."
+    assert (
+        told
+        == "The target Snitch (RISC-V with streams) reads no indices from arrays yet: play this program on the CPU."
+    )
 
 
 def test_random_programs_have_index_arrays():

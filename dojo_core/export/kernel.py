@@ -72,7 +72,10 @@ class Array:
     def text(self) -> str:
         """``x float32 [24576, 512]``, ``i int32 [64] from 0 to 511``."""
         text = f"{self.name} {NUMPY_TYPES[self.dtype]} [{', '.join(map(str, self.shape))}]"
-        return f"{text} from {self.taken[0]:.17g} to {self.taken[1]:.17g}" if self.tests else text
+        if self.taken is None or not self.tests:
+            return text
+        low, high = self.taken
+        return f"{text} from {low:.17g} to {high:.17g}"
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -195,8 +198,8 @@ def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
         taken = None if parameter.role == "out" else promised(start, name)
         if taken is not None and buffer.dtype in HALVES:
             raise NotExported(
-                f"Indices of {choice.title} are made of {name}, whose {buffer.dtype} a library cannot compare with "
-                "its domain: clamp it in the text, and leave the domain out."
+                f"Indices of {choice.title} are made of {name}, which a library "
+                f"cannot compare with its domain, as {buffer.dtype}: clamp it in the text instead."
             )
         array = Array(
             argument(name, [a.name for a in arrays]), buffer.dtype, shape, parameter.role == "out", taken

@@ -82,7 +82,9 @@ def _index_fault(program: Program) -> Fault | None:
     """An index that is read from an array and may lie anywhere, whatever a transformation has planned."""
     beyond = index_fault(program)
     if beyond is not None:
-        return Fault(Code.INDEX_BOUNDS, "", "", f"{beyond.message[:1].upper()}{beyond.message[1:]}.", (beyond.path,))
+        return Fault(
+            Code.INDEX_BOUNDS, "", "", f"{beyond.message[:1].upper()}{beyond.message[1:]}.", (beyond.path,)
+        )
     return unset_index(program)
 
 

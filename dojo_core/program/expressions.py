@@ -168,7 +168,7 @@ class LineReader:
                 self.fail_at(
                     where,
                     f"{value} is an index, and more is done with it",
-                    "Add iterators and numbers to it, or multiply it by a number; do the rest in a line before.",
+                    "Add iterators and numbers to it, or multiply it by a number; the rest is a line before.",
                 )
             self.fail_at(where, f"{value} is a table's value", "A table stands only in the index of a read.")
         return value
@@ -257,7 +257,7 @@ class LineReader:
             self.fail_at(
                 tree,
                 f"{what} where only iterators may stand",
-                "A table or an array stands in the index of a read, such as x[idx[{0}]], in no guard and in no "
+                "A table or an array stands in the index of a read, such as x[idx[{0}]], in no guard and no "
                 "index of another.",
             )
         return value

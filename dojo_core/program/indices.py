@@ -1,7 +1,7 @@
 """Index arrays: between which values their elements surely lie, and whether what is read through them exists.
 
-A read ``x[i[{0}],{1}]`` is legal where all values that ``i`` may hold lie in the dimension. Of an input that is
-what its domain promises, else all of its dtype; of an array that operations write it is derived from these:
+A read ``x[i[{0}],{1}]`` is legal where all values that ``i`` may hold lie in the dimension. Of an input that
+is what its domain promises, else all of its dtype; of an array that operations write it is derived from them:
 copies, conversions, clamps by numbers, iterators, choices, sums and products that do not wrap. The rest is
 taken to be any value of its dtype. What cannot be derived is refused, and a clamp makes it so.
 """
@@ -51,7 +51,7 @@ def feeding(program: Program) -> frozenset[str]:
 
 
 def promised(program: Program, array: str) -> Interval | None:
-    """Between which values an input has to lie for all indices that are made of it to be in range; None: it may
+    """Between which values an input has to lie, so that all indices made of it are in range; None: it may
     hold anything."""
     if array not in program.inputs or array not in feeding(program) or program.domain_of(array) is None:
         return None
@@ -82,9 +82,7 @@ def _intervals(program: Program) -> dict[str, Interval]:
             if made is None or (before is not None and before[0] <= made[0] and made[1] <= before[1]):
                 continue
             grown.add(array)
-            known[array] = (
-                made if before is None else (min(before[0], made[0]), max(before[1], made[1]))
-            )
+            known[array] = made if before is None else (min(before[0], made[0]), max(before[1], made[1]))
         if number >= _ROUNDS:  # it grows with the iterations: no end is known
             known |= {array: _whole(dtypes[array]) for array in grown}
         if not grown:

@@ -72,9 +72,7 @@ class _Physical:
         address = 0
         for form, dim in zip(access.index, self.program.buffer_of[access.array].dims, strict=True):
             index = (
-                form.value(iterators, self._element)
-                if isinstance(form, Indirect)
-                else form.value(iterators)
+                form.value(iterators, self._element) if isinstance(form, Indirect) else form.value(iterators)
             )
             if not 0 <= index < dim.size:
                 raise IndexError(f"{access} leaves the array: the index is {index} of {dim.size}.")

@@ -87,8 +87,8 @@ class Lookup:
 
     @property
     def settled(self) -> int | None:
-        """The value in a table at a place without iterators, else None. Outside of the table, where only a guard
-        that never holds can leave it, any value will do."""
+        """The value in a table at a place without iterators, else None. Outside of the table, where only a
+        guard that never holds can leave it, any value will do."""
         if isinstance(self.source, IndexArray) or not all(form.is_constant for form in self.at):
             return None
         place = self.source.flat(self.at).const

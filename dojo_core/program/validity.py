@@ -107,8 +107,9 @@ def settled(program: Program) -> str | None:
 
 @fact
 def unset_index(program: Program) -> Fault | None:
-    """A read that an index may come from, where it is not shown that a write has set what it reads: what
-    happens to be there could lie outside of any array, so that not even a value that nobody sees is harmless."""
+    """A read that an index may come from, where it is not shown that a write has set what it reads. What
+    happens to be there could lead outside of any array, so that it is harmful even where nobody sees
+    the value."""
     feeds = feeding(program)
     for leaf in program.leaves if feeds else ():
         wanted = set(leaf.op.reads) if leaf.op.target.array in feeds else set()

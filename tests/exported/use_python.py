@@ -62,7 +62,9 @@ table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 3])
 zeros = np.zeros(4, np.float32)
 np.testing.assert_array_equal(kept.rows(table, picks, zeros), table[picks - 2] + table[0])
 refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks + 1, zeros))
-refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros))
+refused(
+    ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros)
+)
 refused(
     ValueError,
     "a value beyond",
@@ -98,7 +100,9 @@ table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 3])
 zeros = np.zeros(4, np.float32)
 np.testing.assert_array_equal(kept.rows(table, picks, zeros), table[picks - 2] + table[0])
 refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks + 1, zeros))
-refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros))
+refused(
+    ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros)
+)
 refused(
     ValueError,
     "a value beyond",

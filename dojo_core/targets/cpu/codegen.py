@@ -657,7 +657,7 @@ def _table(table: Table, name: str) -> list[str]:
 
 
 def _stride(index: Index, lane: int) -> int:
-    """Cells between neighbouring lanes. Raises NotGeneratable where a table or an array says how far they are."""
+    """Cells between neighbouring lanes. Raises NotGeneratable where each looks up its own index."""
     if isinstance(index, Affine):
         return index.coefficient(lane)
     if index.looks_up(lane):
