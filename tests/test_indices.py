@@ -179,7 +179,7 @@ COPIED = "4 j[{0}] = i[{0}]\n4 y[{0}] = x[j[{0}]]"
         ("4 t[{0}] = x[{0}]*2\n4 y[{0}] = t[i[{0}]]", T, "split_dim t 0 2", "not-decomposed"),
         ("4 t[{0}] = x[{0}]*2\n4 y[{0}] = t[i[{0}]]", T, "forward y t", "not-one-definition"),
         ("4 t[{0}] = x[{0}]*2\n4 y[{0}] = t[i[{0}]]", T, "recompute y t r", "not-one-definition"),
-        ("4 y[{0}] = x[i[{0}]]", "", "vectorize y@0", "vector-stride"),
+        ("4 j[{0}] = i[{0}]\n| i0[{0}] = j[{0}]\n4 y[{0}] = y[i0[{0}]] + 1", "j i32 [4] heap\ni0 i32 [4] heap", "vectorize y@0", "vector-flow"),
         ("4 y[{0}] = x[{0}]\n4 y[{0}] = y[i[{0}]]", "", "parallelize y#1@0", "race"),
         # the index array is written in between
         (f"{COPIED}", J, "join_scopes j@0", None),
@@ -300,6 +300,23 @@ def test_what_may_be_read_has_to_be_set():
     assert unset_origin(short, "t") is not None
     harmless = program("3 t[{0}] = x[{0}]\n4 y[{0}] = t[i[{0}]]\n4 y[{0}] = 0", arrays)
     assert program_fault(harmless) is None
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "i32"])
+def test_lanes_gather_through_an_array(dtype):
+    """Each lane where its own index says: a row of a sparse matrix, a permutation."""
+    text = (
+        f"kernel spmv\nin v, c, x\nout y, z\ndomain c 0 31\nv {dtype} [4, 8] heap\nc u8 [4, 8] heap\n"
+        f"x {dtype} [32] heap\ny {dtype} [4] heap\nz {dtype} [4, 8] heap\n"
+        "4 y[{0}] = 0\n| 8 y[{0}] += v[{0},{1}]*x[c[{0},{1}]]\n4 8 z[{0},{1}] = x[-c[{0},{1}]+{1}*0+31]\n"
+    )
+    start = parse(text)
+    width = {"f64": 2}.get(dtype, 4)
+    fast = played(start, f"split_scope y#1@1 {width}", "vectorize y#1@2", f"split_scope z@1 {width}", "vectorize z@2")
+    assert oracle.run(fast).fault is None
+    assert "{x[c[" in generate(fast).text
+    inputs = random_inputs(start)
+    agree(run_program(fast, inputs), interpret(start, inputs), 1e-5 if dtype != "bf16" else 1e-2)
 
 
 GPU = """\

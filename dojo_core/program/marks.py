@@ -21,7 +21,7 @@ from dojo_core.program.dependence import (
 from dojo_core.program.difference import UNROLLED, Difference
 from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.program.tables import Indirect, Table
+from dojo_core.program.tables import IndexArray, Indirect
 from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unification import Mismatch, unify
@@ -185,10 +185,12 @@ def _vector_sentence(
         if comparison.form.uses(lane):
             return Code.VECTOR_GUARD, "The guard depends on the lane."
     for access, buffer in zip((op.target, *op.sources), buffers, strict=True):
+        if gathers(access, lane):
+            continue  # each lane reads where its own index says: no write is indirect
         if any(isinstance(i, Indirect) and i.looks_up(lane) for i in access.index):
             return (
                 Code.VECTOR_STRIDE,
-                f"The lanes of {access} lie where {_said(access, lane)} says: they must be neighbours.",
+                f"The lanes of {access} lie where a table says: they must be neighbours.",
             )
         stride = lane_stride(access, buffer, lane)
         if stride == 1 or (stride == 0 and access is not op.target):
@@ -214,11 +216,10 @@ def _vector_sentence(
     return None
 
 
-def _said(access: Access, lane: int) -> str:
-    """What tells where the lanes of an access lie."""
-    lookups = (k for i in access.index if isinstance(i, Indirect) for k, _ in i.lookups if k.uses(lane))
-    source = next(lookups).source
-    return "a table" if isinstance(source, Table) else f"the array {source.name}"
+def gathers(access: Access, lane: int) -> bool:
+    """Does each lane read an element of its own, where arrays say?"""
+    lookups = [k for i in access.index if isinstance(i, Indirect) for k, _ in i.lookups if k.uses(lane)]
+    return bool(lookups) and all(isinstance(k.source, IndexArray) for k in lookups)
 
 
 def _flow(read: MemoryAccess, lane: int) -> Witness | None:

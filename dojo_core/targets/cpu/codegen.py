@@ -28,6 +28,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
+from dojo_core.program.marks import gathers
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine, plus
 from dojo_core.program.target import Target, lanes_of
@@ -474,6 +475,11 @@ class _Generator:
                 each = ", ".join(f"{start} + {k * step}" for k in range(width))
                 return f"({kind}){{{each}}}", True
             buffer = program.buffer_of[value.array]
+            if gathers(value, lane):
+                lanes = (value.substitute({lane: Affine((), k)}) for k in range(width))
+                each = ", ".join(self._place(one, scopes) for one in lanes)
+                whole = f"({vector_type(buffer.dtype, width)}){{{each}}}"
+                return self._converted(whole, buffer.dtype, compute, width), True
             stride = _stride(self._flat(value), lane)
             if stride not in (0, 1):
                 raise NotGeneratable(

@@ -34,7 +34,7 @@ from dojo_core.program.gpu import (
     phase_threads,
     thread_dims,
 )
-from dojo_core.program.marks import lane_stride
+from dojo_core.program.marks import gathers, lane_stride
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Lookup, affine, plus
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Node, Op, Path, Program, Scope
@@ -436,7 +436,8 @@ class _Generator:
 
         def is_wide(access: Access) -> bool:
             buffer = self.program.buffer_of[access.array]
-            return buffer.location not in PRIVATE and lane_stride(access, buffer, lane) == 1
+            neighbours = lane_stride(access, buffer, lane) == 1 and not gathers(access, lane)
+            return buffer.location not in PRIVATE and neighbours
 
         def memory(access: Access) -> str:
             buffer = self.program.buffer_of[access.array]

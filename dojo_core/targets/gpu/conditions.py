@@ -24,7 +24,7 @@ from dojo_core.program.gpu import (
     thread_dims,
     thread_number,
 )
-from dojo_core.program.marks import lane_stride, register_sentence
+from dojo_core.program.marks import gathers, lane_stride, register_sentence
 from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tables import Indirect, affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Path, Program, Scope, walk
@@ -191,7 +191,8 @@ def _alignment(program: Program, leaf: Leaf) -> Iterator[Fault]:
     lane, width = len(leaf.scopes) - 1, leaf.scopes[-1].size
     for access in (leaf.op.target, *leaf.op.sources):
         buffer = program.buffer_of[access.array]
-        if buffer.location == "local" or lane_stride(access, buffer, lane) != 1:
+        neighbours = lane_stride(access, buffer, lane) == 1 and not gathers(access, lane)
+        if buffer.location == "local" or not neighbours:
             continue
         strides = [lane_stride(access, buffer, d) for d in range(lane)]
         step, start = 1, 0
