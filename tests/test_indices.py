@@ -137,6 +137,16 @@ def test_what_operations_make_has_bounds(made, bounds):
     agree(run_program(held, inputs), interpret(held, inputs))
 
 
+def test_what_may_wrap_around_may_be_anything():
+    text = (
+        "kernel p\nin w, x\nout y\nw i32 [4] heap\nx f32 [4] heap\ny f32 [4] heap\nc u8 [4] heap\nj u8 [4] heap\n"
+        "4 c[{0}] = w[{0}] < 3\n4 j[{0}] = c[{0}] + 254\n4 y[{0}] = x[j[{0}]-254]\n"
+    )
+    assert bounds_of(parse(text))["j"] == (254, 255)
+    with pytest.raises(TextError, match="may run from -255 to 0"):
+        parse(text.replace("254", "255"))
+
+
 def test_meaning_is_numpys_indexing():
     gather = parse(GATHER)
     inputs = random_inputs(gather)
@@ -227,6 +237,22 @@ def test_added_iterations_may_not_read_an_index_that_nothing_set():
     assert "Set all of j before" in program_fault(wide)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "3 j[{0}] = i[{0}]\n4 y[{0}] = x[j[{0}]]",
+        "3 k[{0}] = i[{0}]\n4 j[{0}] = k[{0}]\n4 y[{0}] = x[j[{0}]]",  # the copy of what nothing set
+        "4 j[{0}] max= i[{0}]\n4 y[{0}] = x[j[{0}]]",
+        "4 y[{0}] = x[j[{0}]]\n4 j[{0}] = i[{0}]",
+        "3 j[{0}] = i[{0}]\n4 y[{0}] = x[j[{0}]]\n4 y[{0}] = x[{0}]",  # nobody sees it
+    ],
+)  # fmt: skip
+def test_an_index_comes_from_what_is_set(body):
+    assert "of which an index is made, is not surely set" in program_fault(
+        program(body, f"{J}\nk i32 [4] heap")
+    )
+
+
 def test_added_iterations_may_not_make_an_index_that_leads_outside():
     roomy = played(program(PADDED, f"{J}\n{T}"), "pad_dim j 0 8")
     assert why(roomy, "pad_scope j@0 8 guard").legal
@@ -312,7 +338,9 @@ def test_lanes_gather_through_an_array(dtype):
     )
     start = parse(text)
     width = {"f64": 2}.get(dtype, 4)
-    fast = played(start, f"split_scope y#1@1 {width}", "vectorize y#1@2", f"split_scope z@1 {width}", "vectorize z@2")
+    fast = played(
+        start, f"split_scope y#1@1 {width}", "vectorize y#1@2", f"split_scope z@1 {width}", "vectorize z@2"
+    )
     assert oracle.run(fast).fault is None
     assert "{x[c[" in generate(fast).text
     inputs = random_inputs(start)

@@ -53,7 +53,7 @@ def feeding(program: Program) -> frozenset[str]:
 def promised(program: Program, array: str) -> Interval | None:
     """Between which values an input has to lie, so that all indices made of it are in range; None: it may
     hold anything."""
-    if array not in program.inputs or array not in feeding(program) or program.domain_of(array) is None:
+    if array not in feeding(program) or program.domain_of(array) is None:
         return None
     return _promised(program, array, dtypes_of(program)[array])
 
