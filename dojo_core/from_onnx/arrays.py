@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _WIDE = {**dict.fromkeys((*HALVES, *NARROW_FLOATS), "f32"), "u4": "u8", "u2": "u8", "i4": "i8", "i2": "i8"}
 _RANK = ("bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64")
 
-DIRECT = False  # do texts read through indices that are data?
 Operand = Array | float | int | bool
 
 
@@ -271,7 +270,6 @@ class Make:
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
         """``x`` at integer indices along an axis, which the indices' axes take the place of; negative ones count
         from the end."""
-        self.costs("gather by comparison")
         return p.gather(self.b, x, indices, axis)
 
     def along(self, x: Array, indices: Array, axis: int) -> Array:
@@ -279,25 +277,12 @@ class Make:
         the same or, of the indices, 1, but along that axis. Negative indices count from the end."""
         size, rank = x.shape[axis], len(x.shape)
         shape = tuple(x.shape[k] if k != axis else indices.shape[k] for k in range(rank))
-        indices = self.formula("select(i < 0, i + n, i)", i=indices, n=size, dtype=indices.dtype)
-        if DIRECT:
-            steps = [math.prod(x.shape[k + 1 :]) for k in range(rank)]
-            others = self.affine(shape, [0 if k == axis else step for k, step in enumerate(steps)], 0, "i64")
-            flat = self.formula("i * s + o", i=self.convert(indices, "i64"), s=steps[axis], o=others, dtype="i64")
-            return p.gather(self.b, self.reshape(x, (-1,)), self.broadcast(flat, shape), 0)
-        self.costs("gather by comparison")
-        rows = self.unsqueeze(self.transpose(x, [*[k for k in range(rank) if k != axis], axis]), [axis])
-        return self._chosen(
-            self.broadcast(rows, (*shape, size)), self.broadcast(self.unsqueeze(indices, [rank]), (*shape, size))
+        steps = [math.prod(x.shape[k + 1 :]) for k in range(rank)]
+        others = self.affine(shape, [0 if k == axis else step for k, step in enumerate(steps)])
+        flat = self.formula(
+            "select(i < 0, i + n, i) * s + o", i=indices, n=size, s=steps[axis], o=others, dtype="i64"
         )
-
-    def _chosen(self, rows: Array, at: Array) -> Array:
-        """Of the last axis the place that is asked for."""
-        last = len(rows.shape) - 1
-        same = self.map("==", self.iota(rows.shape, last, "i64"), at)
-        chosen = self.where(same, rows, 0, dtype=rows.dtype)
-        accumulation = "max" if rows.dtype == "bool" else "+"
-        return p.reduce(self.b, accumulation, self.broadcast(chosen, rows.shape), (last,), dtype=rows.dtype)
+        return p.gather(self.b, self.reshape(x, (-1,)), self.broadcast(flat, shape), 0)
 
     def costs(self, encoding: str) -> None:
         """Note that the text takes more than one pass over the result."""
