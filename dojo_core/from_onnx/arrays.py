@@ -1,7 +1,7 @@
 """What operators make arrays with: the primitives, and what ONNX's dtypes ask of them.
 
-f16 and bf16 are computed in f32 and rounded where the graph asks for 16 bits; narrower floating-point numbers and
-integers of less than a byte are storage, converted before anything is computed.
+f16 and bf16 are computed in f32 and rounded where the graph asks for 16 bits; narrower floating-point numbers
+and integers of less than a byte are storage, converted before anything is computed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def joint(dtypes: Sequence[str]) -> str:
 
 
 def array_of(graph: Graph, tensor: Tensor) -> Array:
-    """A tensor as an array; of one whose values are known, what the text computes or an input that is bound."""
+    """A tensor as an array; of known values, what the text computes or an input that is bound."""
     if tensor.array is not None:
         return tensor.array
     values = tensor.values
@@ -136,9 +136,7 @@ class Make:
             computed = dtype or joint([a.dtype for a in of] or ["f32"])
         if dtype is None:
             dtype = computed
-        made = [
-            o if isinstance(o, Array) else filled(self._as(o, computed), computed, ()) for o in operands
-        ]
+        made = [o if isinstance(o, Array) else filled(self._as(o, computed), computed, ()) for o in operands]
         return p.elementwise(self.b, function, *made, dtype=dtype)
 
     def formula(self, text: str, dtype: str | None = None, **operands: Operand) -> Array:
@@ -211,7 +209,7 @@ class Make:
         dtype = wide(x.dtype)
         if not axes:
             return self.convert(x, dtype)
-        return p.reduce(self.b, accumulation, x if x.dtype != "bool" else x, tuple(axes), keepdims=keep, dtype=dtype)
+        return p.reduce(self.b, accumulation, x, tuple(axes), keepdims=keep, dtype=dtype)
 
     def mean(self, x: Array, axes: Sequence[int], keep: bool = True) -> Array:
         count = math.prod(x.shape[a] for a in {a % len(x.shape) for a in axes}) if x.shape else 1
@@ -250,7 +248,9 @@ class Make:
         """A view: an axis as places, and the taps as a last axis."""
         return p.window(self.b, x, axis, width, stride, dilation)
 
-    def pad(self, x: Array, pads: Sequence[tuple[int, int]], mode: str = "constant", value: Operand = 0) -> Array:
+    def pad(
+        self, x: Array, pads: Sequence[tuple[int, int]], mode: str = "constant", value: Operand = 0
+    ) -> Array:
         if not any(map(any, pads)):
             return x
         if not isinstance(value, Array):
@@ -268,8 +268,8 @@ class Make:
         return whole
 
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
-        """``x`` at integer indices along an axis, which the indices' axes take the place of; negative ones count
-        from the end."""
+        """``x`` at integer indices along an axis, which the indices' axes take the place of; negative ones
+        count from the end."""
         return p.gather(self.b, x, indices, axis)
 
     def along(self, x: Array, indices: Array, axis: int) -> Array:

@@ -20,7 +20,7 @@ def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int
     """The elements at the indices along an axis, which the indices' axes replace, as NumPy's ``take``.
 
     Indices count from the end where they are negative. Known ones (NumPy's, or numbers and iterators) are a
-    view, and so are an array's, which the text reads through. Raises BuildError for a known index beyond the axis.
+    view, and so are an array's, which the text reads through. Raises BuildError for a known index beyond.
     """
     axis = axis_number(array, axis)
     if not isinstance(indices, Array):
@@ -93,8 +93,14 @@ def _through(b: Builder, array: Array, indices: Array, axis: int) -> Array:
     if not isinstance(array.operand, Access) or any(isinstance(f, Indirect) for f in array.operand.index):
         array = b.copy(array)
         array = plain(b, array, axis)
-    text = "max(min(i, last), 0)" if indices.dtype.startswith("u") else "max(min(select(i < 0, i + n, i), last), 0)"
-    named = {"last": size - 1} if indices.dtype.startswith("u") else {"last": size - 1, "n": size}
+    text = (
+        "max(min(i, last), 0)"
+        if indices.dtype.startswith("u")
+        else "max(min(select(i < 0, i + n, i), last), 0)"
+    )
+    named: dict[str, Any] = (
+        {"last": size - 1} if indices.dtype.startswith("u") else {"last": size - 1, "n": size}
+    )
     at = formula(b, text, i=indices, **named)
     at = at if isinstance(at.operand, Access) else b.copy(at)
     operand, inner = array.operand, at.axes
