@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dojo_core import parse
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
+from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Buffer, Program, Scope, splice, walk
@@ -52,8 +53,11 @@ NARROWER = {"f32": ("bf16", "f16", "i8", "u8"), "f64": ("f32", "i32", "u8"), "i3
 
 EXTENTS = (1, 2, 2, 3, 4, 4, 5, 6, 8)
 INSTANCES = 160  # of one operation
-UNARY = ("", "", "neg", "abs", "tanh")
+# Functions that jump, as fmod does, are those of integers alone: float64 may fall elsewhere than f32 rounded.
+UNARY = ("", "", "neg", "abs", "tanh", "sin", "cos", "atan", "asinh")
+UNARY_WHOLE = ("", "", "neg", "abs", "sign", "not")
 BINARY = ("+", "-", "*", "max", "min", "/")
+BINARY_WHOLE = ("+", "-", "*", "max", "min", "and", "or", "xor", "shl", "shr", "fmod")
 
 
 @dataclass
@@ -161,13 +165,13 @@ class _Writer:
 
     def value(self) -> str:
         if self.rng.random() < 0.5:
-            function = self.rng.choice(UNARY if self.dtype != "i32" else ("", "neg", "abs"))
+            function = self.rng.choice(UNARY if self.dtype != "i32" else UNARY_WHOLE)
             return f"{function}({self.operand()})" if function else self.operand()
-        function = self.rng.choice(BINARY if self.dtype != "i32" else BINARY[:-1])
+        function = self.rng.choice(BINARY if self.dtype != "i32" else BINARY_WHOLE)
         left, right = self.operand(), self.operand()
         if self.arrays and "[" not in left + right:
             left = self.access(self.arrays[-1])
-        if function in ("max", "min"):
+        if not FUNCTIONS[function].infix:
             return f"{function}({left},{right})"
         if function == "*" and self.rng.random() < 0.2:
             return f"fma({left},{right},{self.operand()})"

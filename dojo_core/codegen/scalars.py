@@ -17,6 +17,7 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    TO_WHOLE,
     arithmetic,
     compute_dtype,
     dtypes_of,
@@ -100,12 +101,16 @@ class Scalars:
         if function in DTYPE_BYTES:
             return (f"{values[0]} != 0" if dtype == "bool" else values[0]), dtype
         if function in COMPARISONS:
-            return f"{values[0]} {function} {values[1]}", "bool"
+            if FUNCTIONS[function].infix:
+                return f"{values[0]} {function} {values[1]}", "bool"
+            return f"{kind}_{function}({values[0]})" if dtype in FLOATS else "0", "bool"
         if function == "select":
             return f"{values[0]} != 0 ? {values[1]} : {values[2]}", dtype
         if dtype not in FLOATS:
-            if function in ("floor", "round"):
+            if function in TO_WHOLE:
                 return values[0], dtype
+            if function == "not" and dtype == "bool":
+                return f"{values[0]} == 0", dtype
             if function == "fma":
                 return f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})", dtype
             if function == "/":

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from dojo_core.program.dtypes import COMPARISONS
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tree import DTYPE_BYTES, number_text
 
@@ -194,6 +195,24 @@ class Array:
     def __ge__(self, other: Array | Number) -> Array:
         return apply(">=", self, other)
 
+    def __and__(self, other: Array | Number) -> Array:
+        return apply("and", self, other)
+
+    def __or__(self, other: Array | Number) -> Array:
+        return apply("or", self, other)
+
+    def __xor__(self, other: Array | Number) -> Array:
+        return apply("xor", self, other)
+
+    def __invert__(self) -> Array:
+        return apply("not", self)
+
+    def __lshift__(self, other: Array | Number) -> Array:
+        return apply("shl", self, other)
+
+    def __rshift__(self, other: Array | Number) -> Array:
+        return apply("shr", self, other)
+
     def __bool__(self) -> bool:
         raise KernelError(f"{self} has no value while the kernel is written down: use where(...), not if.")
 
@@ -312,7 +331,7 @@ def _plain(value: object, function: str) -> Array | Number:
 
 def common_dtype(function: str, operands: tuple[Array | Number, ...]) -> str:
     """The dtype of a result. Raises KernelError where operands differ in theirs."""
-    if function in ("<", "<=", ">", ">=", "==", "!="):
+    if function in COMPARISONS:
         common_dtype("", operands)
         return "bool"
     values = operands[1:] if function == "select" else operands

@@ -19,7 +19,7 @@ from dojo_core.program.dependence import (
     meeting,
 )
 from dojo_core.program.difference import UNROLLED, Difference
-from dojo_core.program.dtypes import FLOATS
+from dojo_core.program.dtypes import DIVISIONS, FLOATS
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tables import Indirect
 from dojo_core.program.target import Target, lanes_of
@@ -179,8 +179,8 @@ def _vector_sentence(
     leaf = Leaf(op, (0,) * (lane + 1), tuple(Scope(n, ()) for n in (*above, lanes)))
     if not has_vector_form(leaf):
         return Code.VECTOR_FORM, f"{op.function} has no vector form."
-    if op.function == "/" and dtypes[0] not in FLOATS:
-        return Code.VECTOR_FORM, f"/ has no vector form for {dtypes[0]}: no processor divides so."
+    if op.function in DIVISIONS and dtypes[0] not in FLOATS:
+        return Code.VECTOR_FORM, f"{op.function} has no vector form for {dtypes[0]}: no processor divides so."
     for comparison in op.guard:
         if comparison.form.uses(lane):
             return Code.VECTOR_GUARD, "The guard depends on the lane."

@@ -194,7 +194,13 @@ class Op:
 NOTHING: frozenset[str] = frozenset()
 
 # Functions whose code is some twenty instructions: one counts as so many operations of generated code.
-LONG_FUNCTIONS = dict.fromkeys(("exp", "log", "tanh", "erf", "sigmoid", "pow"), 4)
+LONG_FUNCTIONS = dict.fromkeys(
+    (
+        "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+        "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "pow", "fmod",
+    ),
+    4,
+)  # fmt: skip
 
 
 class Summary(NamedTuple):

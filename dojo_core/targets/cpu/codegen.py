@@ -16,7 +16,7 @@ from dojo_core.codegen.code import Code, NotGeneratable, Parameter
 from dojo_core.codegen.conversions import scalar_conversion, vector_conversion, vector_type
 from dojo_core.codegen.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
+from dojo_core.program.dtypes import DIVISIONS, FLOATS, HALVES, TO_WHOLE, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.printing import op_text
@@ -446,7 +446,7 @@ class _Generator:
         compute = self.scalars.compute_dtype(op)
         if (function and not FUNCTIONS[function].vector) or compute == "bool":
             raise NotGeneratable(f"{function} has no vector form.")
-        if function == "/" and compute not in FLOATS:
+        if function in DIVISIONS and compute not in FLOATS:
             raise NotGeneratable(f"{function} has no vector form for {compute}.")
         if any(c.form.uses(lane) for c in op.guard):
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
@@ -495,7 +495,7 @@ class _Generator:
             self.strict and op.accumulate == "+" and function == "*" and dtype == compute in ("f32", "f64")
         )
         whole = compute not in FLOATS
-        if not function or converting or (whole and function in ("floor", "round")):
+        if not function or converting or (whole and function in TO_WHOLE):
             value = values[0]
         elif whole and function == "fma":
             value = f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})"
