@@ -11,6 +11,7 @@ from dojo_core import KernelError, kernel, legal_moves, parse
 from dojo_core.game import Game
 from dojo_core.measure.pool import make_pool
 from dojo_core.own import (
+    concatenate,
     cos,
     einsum,
     exp,
@@ -161,6 +162,53 @@ def test_a_domain_bounds_what_is_drawn_and_stays_through_moves():
     assert game.current.program.domains == bounded.program.domains
 
 
+@kernel({"row": 4, "col": 6}, x="row col", w="col")
+def words(x, w):
+    lower = x.sum("col", where=iterator("col") <= iterator("row") + 1)
+    return {"y": einsum("row col, col -> row", x, w), "lower": lower, "total": x.sum("row")}
+
+
+def test_axes_have_names_and_sums_are_restricted_to_places():
+    x, w = np.arange(24.0).reshape(4, 6), np.arange(6.0)
+    made = words.reference({"x": x, "w": w})
+    np.testing.assert_array_equal(made["y"], x @ w)
+    np.testing.assert_array_equal(made["lower"], np.tril(x, 1).sum(1))
+    np.testing.assert_array_equal(made["total"], x.sum(0))
+    assert "| 6 lower[{0}] += x[{0},{1}] if -{0}+{1} < 2\n" in words.text
+
+
+@kernel({"m": 3, "c": 8, "h": 2, "k": 5}, x="mc", w="ck")
+def heads(x, w):
+    split = (-x).split("c", "hd").named("negative")
+    merged = (split * split.max("d")).merge("h d", "c")
+    return {"y": einsum("mc,ck->mk", merged, w), "d": concatenate("c", x, merged).pad({"m": (1, 0), "c": 2})}
+
+
+def test_axes_are_split_merged_concatenated_and_padded():
+    inputs = heads.random_inputs()
+    x = -inputs["x"].astype(float).reshape(3, 2, 4)
+    merged = (x * x.max(2, keepdims=True)).reshape(3, 8)
+    made = heads.reference(inputs)
+    np.testing.assert_allclose(made["y"], merged @ inputs["w"], rtol=1e-9)
+    wide = np.pad(np.concatenate([inputs["x"], merged], 1), [(1, 0), (2, 2)])
+    np.testing.assert_allclose(made["d"], wide, rtol=1e-9)
+    assert "3 8 negative[{0},{1}] = -x[{0},{1}]\n" in heads.text  # the split is a view of it
+
+
+@kernel({"n": 6}, x="n")
+def running(x):
+    padded = x.pad({"n": (2, 1)}, mode="edge").slice("n", None, None, -1)
+    return {"total": x.scan("n", reverse=True), "edges": padded, "before": x.scan("n", "max", exclusive=True)}
+
+
+def test_scans_slices_and_edges():
+    x = np.array([3.0, 1, 4, 1, 5, 9])
+    made = running.reference({"x": x})
+    np.testing.assert_array_equal(made["total"], x[::-1].cumsum()[::-1])
+    np.testing.assert_array_equal(made["edges"], np.pad(x, (2, 1), "edge")[::-1])
+    np.testing.assert_array_equal(made["before"], [-np.inf, 3, 3, 4, 4, 5])
+
+
 def refused(sizes, inputs, function, **options):
     with pytest.raises(KernelError) as raised:
         kernel(sizes, **options, **inputs)(function)
@@ -206,7 +254,22 @@ MN = {"m": 4, "n": 8}
             "Axis n is 6 long in x[m=4, n=6, r=3] and 8 in x[m=4, n=8].",
         ),
         (MN | {"n": 2**40}, {"x": "mn"}, lambda x: x, "makes no program. line"),
-        ({"mn": 4}, {"x": "m"}, lambda x: x, "An axis is a single letter, not 'mn'."),
+        ({"m-n": 4}, {"x": "m"}, lambda x: x, "'m-n' cannot name an axis: take a letter or a word"),
+        ({"f16": 4}, {"x": "f16"}, lambda x: x, "'f16' cannot name an axis"),
+        (MN, {"x": "mn"}, lambda x: x.sum("n", where=x > 0), "restricted by comparisons of iterators"),
+        (
+            MN,
+            {"x": "mn"},
+            lambda x: x.max("m").sum("n", where=iterator("m") < 2),
+            "the axis 'm', which t1[n=8]",
+        ),
+        (MN, {"x": "mn"}, lambda x: x.pad({"k": 1}), "x[m=4, n=8] has no axis 'k' to pad."),
+        (MN, {"x": "mn"}, lambda x: x.split("n", "ab"), "n=8 does not split into 'ab': give all sizes but"),
+        (MN, {"x": "mn"}, lambda x: x.split("n", "ab", a=3), "give all sizes but one, such as a=2"),
+        (MN, {"x": "mn"}, lambda x: x.split("n", "mb", m=2), "'m' is no new axis for x[m=4, n=8]"),
+        (MN, {"x": "mn"}, lambda x: x.merge("nm", "m").merge("mm", "k"), "do not become 'k': name each once"),
+        (MN, {"x": "mn", "w": "n"}, lambda x, w: concatenate("n", x, w), "other axes differ."),
+        (MN, {"x": "mn"}, lambda x: concatenate("k", x), "has no axis 'k' to concatenate along."),
     ],
 )
 def test_a_mistake_is_a_sentence(sizes, inputs, function, sentence):

@@ -6,8 +6,8 @@ then on. No door of the Dojo reads Python.
 
 from dojo_core.own.arrays import (
     Array,
-    KernelError,
     absolute,
+    concatenate,
     einsum,
     erf,
     exp,
@@ -24,6 +24,7 @@ from dojo_core.own.arrays import (
     tanh,
     where,
 )
+from dojo_core.own.axes import KernelError
 from dojo_core.own.functions import (
     acos,
     acosh,
@@ -61,6 +62,7 @@ __all__ = [
     "atan",
     "atanh",
     "ceil",
+    "concatenate",
     "cos",
     "cosh",
     "einsum",

@@ -1,110 +1,48 @@
-"""Arrays with named axes, and what can be done with them: each operation is a step of a start program.
+"""Arrays with named axes, and what can be done with them: primitives whose operands are matched by name.
 
-An ``Array`` is an access to be, not data: ``x + y`` notes a nest that adds. Axes are single letters and each
-array knows their sizes; operands are matched by letter, so broadcasting needs no rule about positions.
+An ``Array`` is a view to be, not data: ``x + y`` notes a pass that adds. Each array knows its axes by name
+and size, so that broadcasting needs no rule about positions.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
+from dojo_core import primitives
+from dojo_core.own.axes import Axes, KernelError, Number, axes_named, is_axis_name, listed
+from dojo_core.primitives import Builder, Condition
+from dojo_core.primitives.array import is_identifier
+from dojo_core.primitives.contractions import contract_named, parsed_form
 from dojo_core.program.dtypes import COMPARISONS
-from dojo_core.program.functions import IDENTITY
-from dojo_core.program.tree import DTYPE_BYTES, number_text
+from dojo_core.program.tree import DTYPE_BYTES, Access
 
-Axes = tuple[tuple[str, int], ...]  # letters and sizes, in order
-Terms = tuple[tuple[str, int], ...]  # letters and coefficients: one index
-Number = int | float
-
-
-class KernelError(ValueError):
-    """A kernel of one's own that is none; the message says what to change."""
-
-
-_RESERVED = ("kernel", "in", "out", "if", "and", "inf", "nan", "prefetch", "stream", "table", "domain")
+View = primitives.Array
 
 
 def checked_name(name: str, what: str) -> str:
     """A name that the text form takes. Raises KernelError for another."""
-    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or name in _RESERVED:
+    if not is_identifier(name):
         raise KernelError(
             f"{name!r} cannot be the name of {what}: take another one of letters, digits and _."
         )
     return name
 
 
-@dataclass(frozen=True)
-class Step:
-    """One operation over a nest of axes; ``fresh`` gives an accumulation its first value."""
-
-    target: str
-    at: str  # letters of the target's index
-    nest: Axes
-    function: str
-    operands: tuple[Array | Number, ...]
-    accumulate: str = ""
-
-    def lines(self, names: Mapping[str, str]) -> list[str]:
-        """The step as lines of a program's body; ``names`` are the arrays' final ones."""
-        depth = {letter: d for d, (letter, _) in enumerate(self.nest)}
-        sizes = [str(size) for _, size in self.nest]
-        target = f"{names[self.target]}[{','.join(f'{{{depth[a]}}}' for a in self.at)}]"
-        operands = [o.text(depth, names) if isinstance(o, Array) else number_text(o) for o in self.operands]
-        value = _call(self.function, operands)
-        if not self.accumulate:
-            return [" ".join([*sizes, f"{target} = {value}"])]
-        outer, inner = sizes[: len(self.at)], sizes[len(self.at) :]
-        first = " ".join([*outer, f"{target} = {number_text(IDENTITY[self.accumulate])}"])
-        again = outer if len(self.operands) > 1 else ["|"] * len(outer)  # a contraction is a nest of its own
-        return [first, " ".join([*again, *inner, f"{target} {self.accumulate}= {value}"])]
-
-
-def _call(function: str, operands: list[str]) -> str:
-    if not function:
-        return operands[0]
-    if function.isalnum():
-        return f"{function}({','.join(operands)})"
-    left, right = (f"({o})" if re.search(r"[+-]", o) and "[" not in o else o for o in operands)
-    return f"{left} {function} {right}"
-
-
 @dataclass
 class Trace:
-    """The steps of the kernel that is being written down."""
+    """The kernel that is being written down, and the sizes of its axes."""
 
     sizes: dict[str, int]
-    steps: list[Step] = field(default_factory=list)
-    arrays: dict[str, tuple[Axes, str]] = field(default_factory=dict)  # axes and dtype, as declared
-    named: dict[str, str] = field(default_factory=dict)
+    builder: Builder
 
-    def declare(self, axes: Axes, dtype: str, name: str = "") -> Array:
-        """A new array in row-major order of its axes."""
-        name = name or f"t{len(self.steps) + 1}"
-        while name in self.arrays:
-            name += "_"
-        self.arrays[name] = axes, dtype
-        return Array(name, axes, dtype, tuple(((letter, 1),) for letter, _ in axes), self)
-
-    def step(
-        self,
-        function: str,
-        operands: tuple[Array | Number, ...],
-        axes: Axes,
-        over: Axes = (),
-        accumulate: str = "",
-        dtype: str = "",
-    ) -> Array:
-        """Note ``result[axes] (accumulate)= function(operands)`` over the axes and those summed away."""
-        made = self.declare(axes, dtype or common_dtype(function, operands))
-        letters = "".join(letter for letter, _ in axes)
-        self.steps.append(Step(made.name, letters, (*axes, *over), function, operands, accumulate))
-        return made
+    def array(self, axes: Sequence[str], view: View, condition: Condition | None = None) -> Array:
+        """A view whose axes have these names."""
+        return Array(tuple(zip(axes, view.shape, strict=True)), view, self, condition)
 
 
 _TRACE: ContextVar[Trace] = ContextVar("trace")
@@ -120,33 +58,34 @@ def trace() -> Trace:
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """An array, a view of one, or (with an empty name) an iterator as a value.
+    """An array, a view of one, or an iterator as a value.
 
-    ``index`` gives, for each dimension of the stored array, a sum of axes times whole numbers.
-    Attributes of use to a kernel: ``axes`` (letters and sizes), ``dtype``.
+    Attributes of use to a kernel: ``axes`` (names and sizes), ``dtype``.
     """
 
-    name: str
     axes: Axes
-    dtype: str
-    index: tuple[Terms, ...]
+    view: View = field(repr=False)
     owner: Trace = field(repr=False)
-
-    def text(self, depth: Mapping[str, int], names: Mapping[str, str]) -> str:
-        """As an operand where each axis stands at a depth."""
-        indices = []
-        for terms in self.index:
-            summands = [f"{{{depth[a]}}}" + (f"*{c}" if c != 1 else "") for a, c in terms]
-            indices.append("+".join(summands) or "0")
-        return f"{names[self.name]}[{','.join(indices)}]" if self.name else indices[0]
+    condition: Condition | None = field(default=None, repr=False)  # of a comparison of iterators
 
     @property
-    def letters(self) -> str:
-        return "".join(letter for letter, _ in self.axes)
+    def dtype(self) -> str:
+        return self.view.dtype
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the axes."""
+        return tuple(name for name, _ in self.axes)
 
     def __str__(self) -> str:
-        shape = ", ".join(f"{letter}={size}" for letter, size in self.axes)
-        return f"{self.name or 'iterator'}[{shape}]"
+        operand = self.view.operand
+        return f"{operand.array if isinstance(operand, Access) else 'iterator'}[{listed(self.axes)}]"
+
+    def axis(self, name: str, purpose: str) -> int:
+        """The number of an axis. Raises KernelError where there is none of the name."""
+        if name not in self.names:
+            raise KernelError(f"{self} has no axis {name!r} {purpose}.")
+        return self.names.index(name)
 
     # ------------------------------------------------------------------ element by element
 
@@ -196,7 +135,10 @@ class Array:
         return apply(">=", self, other)
 
     def __and__(self, other: Array | Number) -> Array:
-        return apply("and", self, other)
+        both = apply("and", self, other)
+        if isinstance(other, Array) and self.condition and other.condition:
+            return replace(both, condition=_placed(self, both.names) & _placed(other, both.names))
+        return both
 
     def __or__(self, other: Array | Number) -> Array:
         return apply("or", self, other)
@@ -227,92 +169,154 @@ class Array:
         """Converted to another dtype."""
         if dtype not in DTYPE_BYTES:
             raise KernelError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(DTYPE_BYTES)}.")
-        return self.owner.step(dtype, (self,), self.axes, dtype=dtype)
+        return self._of(primitives.convert(self.owner.builder, self.view, dtype))
 
     def named(self, name: str) -> Array:
         """The same, under this name in the program's text."""
-        owner = self.owner
+        builder = self.owner.builder
         checked_name(name, "an array")
-        if not any(step.target == self.name for step in owner.steps):
+        operand = self.view.operand
+        if not isinstance(operand, Access) or operand.array not in builder.temporaries:
             raise KernelError(f"{self} is an input and keeps its name.")
-        owner.named[self.name] = name
+        builder.named(self.view, name)
         return self
+
+    def _of(self, view: View) -> Array:
+        """Another view with the same axes' names."""
+        return self.owner.array(self.names, view)
 
     # ------------------------------------------------------------------ reductions
 
-    def sum(self, over: str | None = None) -> Array:
-        """The sum over axes, such as ``x.sum("n")``; over all where none is named."""
-        return self._reduced("+", over)
+    def sum(self, over: str | None = None, where: Array | None = None) -> Array:
+        """The sum over axes, such as ``x.sum("n")``; over all where none is named.
 
-    def prod(self, over: str | None = None) -> Array:
+        ``where`` restricts it to places: ``x.sum("n", where=iterator("n") <= iterator("m"))``.
+        """
+        return self._reduced("+", over, where)
+
+    def prod(self, over: str | None = None, where: Array | None = None) -> Array:
         """The product over axes."""
-        return self._reduced("*", over)
+        return self._reduced("*", over, where)
 
-    def max(self, over: str | None = None) -> Array:
+    def max(self, over: str | None = None, where: Array | None = None) -> Array:
         """The largest over axes."""
-        return self._reduced("max", over)
+        return self._reduced("max", over, where)
 
-    def min(self, over: str | None = None) -> Array:
+    def min(self, over: str | None = None, where: Array | None = None) -> Array:
         """The least over axes."""
-        return self._reduced("min", over)
+        return self._reduced("min", over, where)
 
     def mean(self, over: str | None = None) -> Array:
         """The mean over axes."""
-        count = math.prod(size for letter, size in self.axes if over is None or letter in over)
-        return self.sum(over) / count
+        gone = self.names if over is None else axes_named(over, self.owner.sizes)
+        return self.sum(over) / math.prod(size for name, size in self.axes if name in gone)
 
-    def _reduced(self, accumulate: str, over: str | None) -> Array:
-        gone = self.letters if over is None else over
-        for letter in gone:
-            if letter not in self.letters:
-                raise KernelError(f"{self} has no axis {letter!r} to reduce over.")
+    def _reduced(self, accumulate: str, over: str | None, where: Array | None) -> Array:
+        gone = self.names if over is None else axes_named(over, self.owner.sizes)
+        numbers = [self.axis(name, "to reduce over") for name in gone]
         if not gone:
             raise KernelError(f"{self} has no axis to reduce over: name at least one.")
-        remaining = tuple(a for a in self.axes if a[0] not in gone)
-        inner = tuple(a for a in self.axes if a[0] in gone)
-        return self.owner.step("", (self,), remaining, inner, accumulate, self.dtype)
+        held = None if where is None else _condition(where, self.names, str(self))
+        left = [name for name in self.names if name not in gone]
+        made = primitives.reduce(self.owner.builder, accumulate, self.view, numbers, where=held)
+        return self.owner.array(left, made)
+
+    def scan(self, axis: str, accumulate: str = "+", exclusive: bool = False, reverse: bool = False) -> Array:
+        """The sum (``+``), product (``*``), ``max`` or ``min`` of all up to each place of an axis.
+
+        ``exclusive`` leaves each place itself out; ``reverse`` goes from the end.
+        """
+        number = self.axis(axis, "to scan along")
+        b = self.owner.builder
+        return self._of(primitives.scan(b, accumulate, self.view, number, exclusive, reverse))
 
     # ------------------------------------------------------------------ views
 
-    def window(self, axis: str, place: str, tap: str, width: int, stride: int = 1) -> Array:
-        """A view with one axis replaced by two: ``axis = place*stride + tap``, ``tap`` from 0 to width-1.
+    def window(
+        self, axis: str, place: str, tap: str, width: int, stride: int = 1, dilation: int = 1
+    ) -> Array:
+        """A view with one axis replaced by two: ``axis = place*stride + tap*dilation``.
 
-        A convolution or a pooling is a contraction or a reduction over the taps. Places where the window
-        would reach beyond the axis do not exist: there is no padding.
+        There are ``width`` taps. A convolution or a pooling is a contraction or a reduction over them. Places
+        where the window would reach beyond the axis do not exist: ``pad`` first.
         """
-        sizes = dict(self.axes)
-        if axis not in sizes:
-            raise KernelError(f"{self} has no axis {axis!r} for a window.")
+        number = self.axis(axis, "for a window")
         for new in (place, tap):
-            if not _letter(new) or (new in sizes and new != axis) or place == tap:
+            if not is_axis_name(new) or (new in self.names and new != axis) or place == tap:
                 raise KernelError(f"{new!r} is no new axis for a window: use a letter that {self} lacks.")
-        if not 1 <= width <= sizes[axis] or stride < 1:
+        size = self.axes[number][1]
+        if width < 1 or stride < 1 or dilation < 1 or (width - 1) * dilation >= size:
             raise KernelError(
-                f"A window of {width} with stride {stride} does not fit the axis {axis}={sizes[axis]}."
+                f"A window of {width} with stride {stride} does not fit the axis {axis}={size}."
             )
-        axes: list[tuple[str, int]] = []
-        for letter, size in self.axes:
-            count = (size - width) // stride + 1
-            axes += [(place, count)] if letter == axis else [(letter, size)]
-        axes.append((tap, width))
-        return Array(
-            self.name,
-            tuple(axes),
-            self.dtype,
-            tuple(_windowed(terms, axis, place, tap, stride) for terms in self.index),
-            self.owner,
-        )
+        view = primitives.window(self.owner.builder, self.view, number, width, stride, dilation)
+        return self.owner.array([place if name == axis else name for name in self.names] + [tap], view)
 
+    def slice(self, axis: str, start: int | None = None, stop: int | None = None, step: int = 1) -> Array:
+        """A view of some places along an axis, as Python's slices: a negative step goes backwards."""
+        number = self.axis(axis, "to slice")
+        return self._of(primitives.slice_(self.owner.builder, self.view, number, start, stop, step))
 
-def _windowed(terms: Terms, axis: str, place: str, tap: str, stride: int) -> Terms:
-    windowed: list[tuple[str, int]] = []
-    for letter, c in terms:
-        windowed += [(place, c * stride), (tap, c)] if letter == axis else [(letter, c)]
-    return tuple(windowed)
+    def split(self, axis: str, into: str, **sizes: int) -> Array:
+        """An axis as several, the first the outermost: ``x.split("c", "h d", h=8)``.
 
+        Sizes are those given here or those of the kernel's axes; one is found out.
+        """
+        number = self.axis(axis, "to split")
+        names = axes_named(into, self.owner.sizes.keys() | sizes)
+        others = [name for name in self.names if name != axis]
+        for name in names:
+            if not is_axis_name(name) or name in others or names.count(name) > 1:
+                raise KernelError(f"{name!r} is no new axis for {self}: give each part a name of its own.")
+        whole = self.axes[number][1]
+        known = [sizes.get(name, self.owner.sizes.get(name)) for name in names]
+        count = math.prod(size for size in known if size) or 1
+        fits = whole % count == 0 if known.count(None) == 1 else None not in known and whole == count
+        if not fits:
+            raise KernelError(
+                f"{axis}={whole} does not split into {into!r}: give all sizes but one, such as {names[0]}=2."
+            )
+        shape = list(self.view.shape)
+        shape[number : number + 1] = [-1 if size is None else size for size in known]
+        view = primitives.reshape(self.owner.builder, self.view, shape)
+        return self.owner.array([*self.names[:number], *names, *self.names[number + 1 :]], view)
 
-def _letter(text: str) -> bool:
-    return len(text) == 1 and text.isascii() and text.isalpha()
+    def merge(self, axes: str, into: str) -> Array:
+        """Several axes as one, the first named the outermost: ``x.merge("h d", "c")``.
+
+        It stands where the first of them stood.
+        """
+        merged = axes_named(axes, self.owner.sizes)
+        numbers = [self.axis(name, "to merge") for name in merged]
+        left = [k for k in range(len(self.axes)) if k not in numbers]
+        if (
+            not is_axis_name(into)
+            or into in [self.names[k] for k in left]
+            or len(set(numbers)) < len(numbers)
+        ):
+            raise KernelError(f"{axes!r} of {self} do not become {into!r}: name each once, and a new axis.")
+        before = [k for k in left if k < numbers[0]]
+        behind = [k for k in left if k > numbers[0]]
+        b = self.owner.builder
+        view = primitives.transpose(b, self.view, [*before, *numbers, *behind])
+        sizes = self.view.shape
+        shape = [*(sizes[k] for k in before), -1, *(sizes[k] for k in behind)]
+        names = [*(self.names[k] for k in before), into, *(self.names[k] for k in behind)]
+        return self.owner.array(names, primitives.reshape(b, view, shape))
+
+    # ------------------------------------------------------------------ copies
+
+    def pad(
+        self, ends: Mapping[str, int | tuple[int, int]], mode: str = "constant", value: Number = 0
+    ) -> Array:
+        """A copy with places added along axes, before and after: ``x.pad({"h": (1, 1), "w": 2})``.
+
+        ``mode`` is ``constant``, ``edge``, ``reflect`` or ``wrap``, as NumPy's. A negative number takes away.
+        """
+        pads = [(0, 0)] * len(self.axes)
+        for name, end in ends.items():
+            pads[self.axis(name, "to pad")] = end if isinstance(end, tuple) else (end, end)
+        return self._of(primitives.pad(self.owner.builder, self.view, pads, mode, value))
 
 
 # ---------------------------------------------------------------------------- operations on several
@@ -329,13 +333,13 @@ def _plain(value: object, function: str) -> Array | Number:
     raise KernelError(f"{value!r} is neither an array of the kernel nor a number: {function} takes those.")
 
 
-def common_dtype(function: str, operands: tuple[Array | Number, ...]) -> str:
+def common_dtype(function: str, operands: Sequence[Array | Number]) -> str:
     """The dtype of a result. Raises KernelError where operands differ in theirs."""
     if function in COMPARISONS:
         common_dtype("", operands)
         return "bool"
     values = operands[1:] if function == "select" else operands
-    kinds = {o.dtype: o for o in values if isinstance(o, Array) and o.name}
+    kinds = {o.dtype: o for o in values if isinstance(o, Array) and not o.view.is_free}
     if len(kinds) > 1:
         (a, x), (b, y) = list(kinds.items())[:2]
         raise KernelError(f"{x} is {a} and {y} is {b}: convert one of them, for example with .to({a!r}).")
@@ -349,18 +353,74 @@ def joined(*operands: Array | Number) -> Axes:
     arrays = [o for o in operands if isinstance(o, Array)]
     sizes: dict[str, int] = {}
     for array in sorted(arrays, key=lambda a: -len(a.axes)):
-        for letter, size in array.axes:
-            if sizes.setdefault(letter, size) != size:
-                other = next(a for a in arrays if (letter, sizes[letter]) in a.axes)
-                raise KernelError(f"Axis {letter} is {sizes[letter]} long in {other} and {size} in {array}.")
+        for name, size in array.axes:
+            if sizes.setdefault(name, size) != size:
+                other = next(a for a in arrays if (name, sizes[name]) in a.axes)
+                raise KernelError(f"Axis {name} is {sizes[name]} long in {other} and {size} in {array}.")
     return tuple(sizes.items())
+
+
+def _aligned(array: Array, view: View, names: Sequence[str]) -> View:
+    """A view with an array's axes, with all of these in their order: of size 1 where it lacks one."""
+    b = array.owner.builder
+    order = [array.names.index(name) for name in names if name in array.names]
+    view = primitives.transpose(b, view, order)
+    return primitives.unsqueeze(b, view, [k for k, name in enumerate(names) if name not in array.names])
+
+
+def _placed(array: Array, names: Sequence[str]) -> Condition:
+    """The condition that an array is, over these axes."""
+    assert array.condition is not None
+    return replace(
+        array.condition, forms=tuple(_aligned(array, form, names) for form in array.condition.forms)
+    )
+
+
+def _condition(where: object, names: Sequence[str], what: str) -> Condition:
+    if not isinstance(where, Array) or where.condition is None:
+        raise KernelError(
+            "A sum is restricted by comparisons of iterators, such as iterator('n') <= iterator('m'); "
+            "values are left out with where(...)."
+        )
+    beyond = [name for name in where.names if name not in names]
+    if beyond:
+        raise KernelError(f"The condition is on the axis {beyond[0]!r}, which {what} has not.")
+    return _placed(where, names)
 
 
 def apply(function: str, *given: object) -> Array:
     """One function of the text form, element by element."""
     operands = tuple(_plain(value, function) for value in given)
     owner = next((o.owner for o in operands if isinstance(o, Array)), None) or trace()
-    return owner.step(function, operands, joined(*operands))
+    axes = joined(*operands)
+    names = [name for name, _ in axes]
+    dtype = common_dtype(function, operands)
+    views = [_aligned(o, o.view, names) if isinstance(o, Array) else o for o in operands]
+    b = owner.builder
+    view = primitives.elementwise(b, function, *views, dtype=dtype)
+    condition = None
+    if function in COMPARISONS and len(views) == 2:
+        condition = primitives.condition(b, views[0], function, views[1])
+    return owner.array(names, view, condition)
+
+
+def concatenate(axis: str, *arrays: Array) -> Array:
+    """Arrays one after the other along an axis; all others are the same in all."""
+    for array in arrays:
+        if not isinstance(array, Array):
+            raise KernelError(f"concatenate takes an axis and arrays of the kernel, and {array!r} is none.")
+        array.axis(axis, "to concatenate along")
+    if not arrays:
+        raise KernelError("There is nothing to concatenate: give an axis and at least one array.")
+    first = arrays[0]
+    common_dtype("", arrays)
+    for array in arrays:
+        others = sorted(a for a in array.axes if a[0] != axis)
+        if others != sorted(a for a in first.axes if a[0] != axis):
+            raise KernelError(f"{array} and {first} do not go together along {axis}: other axes differ.")
+    views = [_aligned(array, array.view, first.names) for array in arrays]
+    view = primitives.concatenate(first.owner.builder, views, first.names.index(axis))
+    return first.owner.array(first.names, view)
 
 
 def exp(x: Array) -> Array:
@@ -419,74 +479,57 @@ def where(condition: Array, a: Array | Number, b: Array | Number) -> Array:
     return apply("select", condition, a, b)
 
 
-def size(letter: str) -> int:
+def size(axis: str) -> int:
     """The size of an axis of the kernel."""
     sizes = trace().sizes
-    if letter not in sizes:
-        raise KernelError(f"The kernel has no axis {letter!r}; its axes are {', '.join(sizes)}.")
-    return sizes[letter]
+    if axis not in sizes:
+        raise KernelError(f"The kernel has no axis {axis!r}; its axes are {', '.join(sizes)}.")
+    return sizes[axis]
 
 
-def iterator(letter: str) -> Array:
+def iterator(axis: str) -> Array:
     """The position along an axis as a value: ``where(iterator("n") <= iterator("m"), s, -inf)``."""
-    return Array("", ((letter, size(letter)),), "i32", (((letter, 1),),), trace())
+    return trace().array([axis], primitives.iterator(trace().builder, (size(axis),), 0))
 
 
-def einsum(spec: str, *arrays: Array) -> Array:
-    """A contraction of one or two arrays: ``einsum("mk,kn->mn", a, b)`` sums ``a*b`` over k.
+def einsum(spec: str, *arrays: Array, where: Array | None = None) -> Array:
+    """A contraction: ``einsum("mk,kn->mn", a, b)`` sums ``a*b`` over k. ``where`` restricts the sum.
 
-    Letters stand for the arrays' axes in order, whatever those are called. Of one array: its transpose,
-    diagonal (views, without a step) or sum.
+    Letters, or words that stand apart (``"row k, k col -> row col"``), stand for the arrays' axes in order,
+    whatever those are called. Of one array: its transpose, diagonal (views, without a step) or sum. More than
+    two are contracted one after the other.
     """
-    form = re.sub(r"\s", "", spec)
-    match = re.fullmatch(r"([A-Za-z]*)(?:,([A-Za-z]*))?->([A-Za-z]*)", form)
-    if match is None or not 1 <= len(arrays) <= 2:
+    known = trace().sizes
+    try:
+        forms, wanted = parsed_form(spec, [name for name in known if len(name) > 1])
+    except primitives.BuildError:
+        forms, wanted = (), ()
+    if not arrays or not forms:
         raise KernelError(
-            f"einsum takes a form such as 'mk,kn->mn' and one or two arrays, not {spec!r} with "
-            f"{len(arrays)}: contract more arrays two at a time."
+            f"einsum takes a form such as 'mk,kn->mn' and arrays, not {spec!r} with {len(arrays)}."
         )
-    letters = [part for part in match.groups()[:2] if part is not None]
-    if len(letters) != len(arrays):
-        raise KernelError(f"einsum {spec!r} names {len(letters)} arrays and is given {len(arrays)}.")
+    if len(forms) != len(arrays):
+        raise KernelError(f"einsum {spec!r} names {len(forms)} arrays and is given {len(arrays)}.")
     sizes: dict[str, int] = {}
-    views: list[Array] = []
-    for form, array in zip(letters, arrays, strict=True):
+    for form, array in zip(forms, arrays, strict=True):
         if not isinstance(array, Array):
             raise KernelError(f"einsum contracts arrays of the kernel, and {array!r} is none.")
         if len(form) != len(array.axes):
+            named = "".join(form) if max(map(len, form), default=1) == 1 else " ".join(form)
             raise KernelError(
-                f"einsum {spec!r}: {array} has {len(array.axes)} axes, and {form!r} has {len(form)}."
+                f"einsum {spec!r}: {array} has {len(array.axes)} axes, and {named!r} has {len(form)}."
             )
-        for letter, (_, extent) in zip(form, array.axes, strict=True):
-            if sizes.setdefault(letter, extent) != extent:
+        for name, (_, extent) in zip(form, array.axes, strict=True):
+            if sizes.setdefault(name, extent) != extent:
                 raise KernelError(
-                    f"einsum {spec!r}: axis {letter} is {sizes[letter]} long, and {extent} in {array}."
+                    f"einsum {spec!r}: axis {name} is {sizes[name]} long, and {extent} in {array}."
                 )
-        views.append(_relabelled(array, form))
-    wanted = match.group(3)
-    for letter in wanted:
-        if letter not in sizes or wanted.count(letter) > 1:
-            raise KernelError(
-                f"einsum {spec!r}: {letter!r} of the result is no axis of the arrays, or twice."
-            )
-    axes = tuple((letter, sizes[letter]) for letter in wanted)
-    over = tuple((letter, extent) for letter, extent in sizes.items() if letter not in wanted)
-    owner = views[0].owner
-    if len(views) == 1 and not over:
-        return Array(views[0].name, axes, views[0].dtype, views[0].index, owner)
-    function = "*" if len(views) == 2 else ""
-    return owner.step(function, tuple(views), axes, over, "+" if over else "")
-
-
-def _relabelled(array: Array, letters: str) -> Array:
-    new = {old: letter for (old, _), letter in zip(array.axes, letters, strict=True)}
-    index = tuple(_collected(tuple((new[a], c) for a, c in terms)) for terms in array.index)
-    axes = {new[a]: n for a, n in array.axes}
-    return Array(array.name, tuple(axes.items()), array.dtype, index, array.owner)
-
-
-def _collected(terms: Terms) -> Terms:
-    total: dict[str, int] = {}
-    for letter, c in terms:
-        total[letter] = total.get(letter, 0) + c
-    return tuple(total.items())
+    for name in wanted:
+        if name not in sizes or wanted.count(name) > 1:
+            raise KernelError(f"einsum {spec!r}: {name!r} of the result is no axis of the arrays, or twice.")
+    over = tuple(name for name in sizes if name not in wanted)
+    held = None if where is None else _condition(where, (*wanted, *over), f"einsum {spec!r}")
+    owner = arrays[0].owner
+    dtype = common_dtype("*", arrays)
+    view = contract_named(owner.builder, forms, wanted, [a.view for a in arrays], dtype=dtype, where=held)
+    return owner.array(wanted, view)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dojo_core.own.arrays import Array, Number, apply
+from dojo_core.own.arrays import Array, apply
+from dojo_core.own.axes import Number
 
 
 def sin(x: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.faults import program_fault, text_fault
+from dojo_core.faults import program_fault
 from dojo_core.game import Game
-from dojo_core.own.arrays import _TRACE, Array, KernelError, Step, Trace, checked_name
-from dojo_core.program.expressions import TextError
+from dojo_core.own.arrays import _TRACE, Array, Trace, checked_name
+from dojo_core.own.axes import KernelError, axes_named, is_axis_name
+from dojo_core.primitives import Builder, BuildError
 from dojo_core.program.interpret import interpret
-from dojo_core.program.text import parse
-from dojo_core.program.tree import DTYPE_BYTES, Domain, Program
+from dojo_core.program.tree import DTYPE_BYTES, Program
 
 Result = Array | Mapping[str, Array]
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input as declared: its axes' letters, its dtype, and where its values lie (None: anywhere)."""
+    """One input as declared: its axes' names, its dtype, and where its values lie (None: anywhere)."""
 
     name: str
-    letters: str
+    axes: tuple[str, ...]
     dtype: str = "f32"
     domain: tuple[float, float] | None = None
 
@@ -98,8 +97,9 @@ def kernel(
 ) -> Callable[[Callable[..., Result]], OwnKernel]:
     """A kernel from a function: ``@kernel({"m": 64, "n": 512}, x="mn", w="n")`` above ``def name(x, w):``.
 
-    ``sizes`` are those of the axes, single letters. Each input has its axes as a string and may have a dtype
-    behind them, ``"mn f16"`` (f32 where none is named); ``""`` is a scalar. ``domains`` bounds the values of
+    ``sizes`` are those of the axes by name. Each input has its axes as a string, letters or words that stand
+    apart, ``"mn"`` or ``"row col"``, and may have a dtype behind them, ``"mn f16"`` (f32 where none is
+    named); ``""`` is a scalar. ``domains`` bounds the values of
     inputs, ``{"x": (0.1, 10)}``; without one they are normal, with some adversarial rows. The function gives
     one array, the output ``y``, or several by name. Raises KernelError with a sentence.
     """
@@ -115,7 +115,9 @@ def kernel(
         for array in domains or {}:
             if array not in inputs:
                 raise KernelError(f"domains names {array!r}, which is no input.")
-        declared = tuple(_input(array, form, (domains or {}).get(array)) for array, form in inputs.items())
+        declared = tuple(
+            _input(array, form, sizes, (domains or {}).get(array)) for array, form in inputs.items()
+        )
         return _built(kernel_name, dict(sizes), declared, function)
 
     return build
@@ -125,121 +127,78 @@ def _listed(names: Any) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _input(name: str, form: str, domain: tuple[float, float] | None) -> Input:
+def _input(name: str, form: str, sizes: Mapping[str, int], domain: tuple[float, float] | None) -> Input:
     words = form.split()
     dtype = words.pop() if words and words[-1] in DTYPE_BYTES else "f32"
-    letters = "".join(words)
-    if len(words) > 1 or not re.fullmatch(r"[A-Za-z]*", letters):
+    axes = axes_named(" ".join(words), sizes)
+    if not all(map(is_axis_name, axes)):
         raise KernelError(
             f"{form!r} declares no array: write its axes and perhaps a dtype, such as 'mn f16'."
         )
-    if len(set(letters)) < len(letters):
-        raise KernelError(f"Input {name} has an axis twice in {letters!r}: give each its own letter.")
+    if len(set(axes)) < len(axes):
+        raise KernelError(f"Input {name} has an axis twice in {form!r}: give each its own name.")
     if domain is not None:
         low, high = domain
         if not (-1e300 < low <= high < 1e300):
             raise KernelError(f"The domain of {name} is two finite numbers, the lower first, not {domain}.")
         domain = (low, high)
-    return Input(checked_name(name, "an input"), letters, dtype, domain)
+    return Input(checked_name(name, "an input"), axes, dtype, domain)
 
 
 def _built(
     name: str, sizes: dict[str, int], inputs: tuple[Input, ...], function: Callable[..., Result]
 ) -> OwnKernel:
     """Run the function once, and make a program of what it noted."""
-    for letter, size in sizes.items():
-        if len(letter) != 1 or not letter.isalpha() or not letter.isascii():
-            raise KernelError(f"An axis is a single letter, not {letter!r}.")
+    for axis, size in sizes.items():
+        if not is_axis_name(axis):
+            raise KernelError(f"{axis!r} cannot name an axis: take a letter or a word that is no dtype.")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise KernelError(f"Axis {letter} has the size {size!r}: a size is a whole number, at least 1.")
-    trace = Trace(sizes)
-    given = [_declared(trace, each) for each in inputs]
-    token = _TRACE.set(trace)
+            raise KernelError(f"Axis {axis} has the size {size!r}: a size is a whole number, at least 1.")
     try:
-        result = function(*given)
-        outputs = _outputs(name, result, trace)
-    finally:
-        _TRACE.reset(token)
-    text = _text(checked_name(name, "a kernel"), trace, inputs, outputs)
-    try:
-        program = parse(text)
-    except TextError as error:
-        raise KernelError(f"{name} makes no program. {text_fault(error)}") from error
+        program = _program(checked_name(name, "a kernel"), sizes, inputs, function)
+    except KernelError:
+        raise
+    except BuildError as error:  # of a primitive: as much a mistake of the kernel
+        raise KernelError(str(error)) from error
     fault = program_fault(program)
     if fault is not None:
         raise KernelError(f"{name} makes no sound program. {fault}")
     return OwnKernel(name, sizes, inputs, function, program)
 
 
+def _program(
+    name: str, sizes: dict[str, int], inputs: tuple[Input, ...], function: Callable[..., Result]
+) -> Program:
+    trace = Trace(sizes, Builder(name))
+    given = [_declared(trace, each) for each in inputs]
+    token = _TRACE.set(trace)
+    try:
+        result = function(*given)
+        for output, array in _outputs(name, result).items():
+            trace.builder.output(output, array.view)
+    finally:
+        _TRACE.reset(token)
+    return trace.builder.program()
+
+
 def _declared(trace: Trace, each: Input) -> Array:
-    missing = [letter for letter in each.letters if letter not in trace.sizes]
+    missing = [axis for axis in each.axes if axis not in trace.sizes]
     if missing:
         known = _listed(trace.sizes)
         raise KernelError(f"Axis {missing[0]!r} of input {each.name} has no size; the sizes given: {known}.")
-    axes = tuple((letter, trace.sizes[letter]) for letter in each.letters)
-    return trace.declare(axes, each.dtype, each.name)
+    shape = [trace.sizes[axis] for axis in each.axes]
+    return trace.array(each.axes, trace.builder.input(each.name, each.dtype, shape, each.domain))
 
 
-def _outputs(name: str, result: object, trace: Trace) -> dict[str, Array]:
-    """The outputs by name, each an array of its own: what is an input or a view is copied."""
+def _outputs(name: str, result: object) -> dict[str, Array]:
+    """The outputs by name."""
     if isinstance(result, Array):
         result = {"y": result}
     if not isinstance(result, Mapping) or not result:
         raise KernelError(
             f"{name} returns {type(result).__name__}: return one array, or several by name in a dict."
         )
-    outputs: dict[str, Array] = {}
-    written = {step.target for step in trace.steps}
     for output, array in result.items():
         if not isinstance(array, Array):
             raise KernelError(f"The output {output!r} of {name} is {array!r} and no array of the kernel.")
-        plain = array.index == tuple(((letter, 1),) for letter, _ in array.axes)
-        stored = trace.arrays.get(array.name, ((), ""))[0] == array.axes
-        if not (plain and stored and array.name in written) or array.name in {
-            a.name for a in outputs.values()
-        }:
-            array = trace.step("", (array,), array.axes, dtype=array.dtype)
-        outputs[checked_name(output, "an output")] = array
-    return outputs
-
-
-def _text(name: str, trace: Trace, inputs: tuple[Input, ...], outputs: Mapping[str, Array]) -> str:
-    """The program's text. Steps that no output needs are left out."""
-    names = {each.name: each.name for each in inputs}
-    for output, array in outputs.items():
-        if output in names:
-            raise KernelError(f"{name} has an input and an output of the name {output}: rename one.")
-        names[array.name] = output
-    steps = _needed(trace.steps, {array.name for array in outputs.values()})
-    taken = set(names.values())
-    for step in steps:
-        if step.target not in names:
-            names[step.target] = _free(trace.named.get(step.target, step.target), taken)
-            taken.add(names[step.target])
-    stored = [*(each.name for each in inputs), *(s.target for s in steps)]
-    lines = [f"kernel {name}"]
-    if inputs:
-        lines.append(f"in {', '.join(each.name for each in inputs)}")
-    lines.append(f"out {', '.join(outputs)}")
-    lines += [str(Domain(each.name, *each.domain)) for each in inputs if each.domain is not None]
-    for each_array in stored:
-        axes, dtype = trace.arrays[each_array]
-        lines.append(f"{names[each_array]} {dtype} [{', '.join(str(size) for _, size in axes)}] heap")
-    for step in steps:
-        lines += step.lines(names)
-    return "\n".join(lines) + "\n"
-
-
-def _needed(steps: list[Step], wanted: set[str]) -> list[Step]:
-    needed: list[Step] = []
-    for step in reversed(steps):
-        if step.target in wanted:
-            needed.append(step)
-            wanted |= {o.name for o in step.operands if isinstance(o, Array)}
-    return needed[::-1]
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+    return dict(result)
