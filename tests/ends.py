@@ -107,10 +107,8 @@ def _array(program: Program, name: str, of_floats: Any, rng: np.random.Generator
     if buffer.dtype not in INTEGERS:
         return rng.integers(0, 2, shape).astype(kind)
     least, most = extremes(buffer.dtype)
-    known = np.array(
-        [v for v in (least, least + 1, -7, -1, 0, 1, 2, 7, most - 1, most) if least <= v <= most]
-    )
-    return rng.choice(known, shape).astype(kind)
+    known = [v for v in (least, least + 1, -7, -1, 0, 1, 2, 7, most - 1, most) if least <= v <= most]
+    return rng.choice(np.array(known, kind), shape)
 
 
 def differences(ends: Sequence[End], seed: int) -> list[tuple[int, str]]:

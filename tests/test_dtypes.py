@@ -44,6 +44,17 @@ def text(x: str, w: str, y: str, operation: str) -> str:
         ("i8", "i8", "i8", "y[{0}] = x[{0}]*2.5", "2.5 is no value of i8", "compute in f32"),
         ("i8", "i8", "i8", "y[{0}] = nan", "nan is no value of i8", "from -128 to 127"),
         ("i64", "f32", "bool", "y[{0}] = x[{0}] < w[{0}]", "i64 and f32 are held by no one dtype", "t[{0}] = f64(x[{0}])"),
+        ("u64", "i8", "bool", "y[{0}] = x[{0}] < w[{0}]", "u64 and i8 are held by no one dtype", "t[{0}] = i64(x[{0}])"),
+        ("u64", "f32", "bool", "y[{0}] = x[{0}] < w[{0}]", "u64 and f32 are held by no one dtype", "t[{0}] = f64(x[{0}])"),
+        ("u64", "u64", "bool", "y[{0}] = x[{0}] > -1", "u64 and -1 are held by no one dtype", "t[{0}] = i64(x[{0}])"),
+        ("u64", "u64", "bool", "y[{0}] = x[{0}] == 3-{0}", "u64 and i64 are held by no one dtype", "t[{0}] = i64(x[{0}])"),
+        ("u64", "u64", "bool", "y[{0}] = x[{0}] - w[{0}]", "x is u64, and bool", "bool(x[{0}])"),
+        ("u32", "i8", "i32", "y[{0}] = x[{0}] + w[{0}]", "x is u32, and i32", "i32(x[{0}])"),
+        ("u64", "f64", "f64", "y[{0}] = x[{0}]*w[{0}]", "x is u64, and f64", "f64(x[{0}])"),
+        ("u16", "u16", "u16", "y[{0}] = x[{0}]*65536", "65536 is no value of u16", "from 0 to 65535"),
+        ("u64", "u64", "u64", "y[{0}] = x[{0}] + 18446744073709551616", "18446744073709551616 is no value of u64", "from 0 to 18446744073709551615"),
+        ("u16", "u16", "u16", "y[{0}] = {0}*30000", "{0}*30000 goes beyond u16, whose values are 0 to 65535", "wider dtype"),
+        ("u64", "u64", "u64", "y[{0}] = {0}-1", "{0}-1 goes beyond u64", "wider dtype"),
         ("f32", "f32", "bool", "y[{0}] = x[{0}] + w[{0}]", "x is f32, and bool", "bool(x[{0}])"),
     ],
 )  # fmt: skip
@@ -67,6 +78,12 @@ def test_a_mix_that_would_lose_something_is_refused(x, w, y, operation, message,
         ("f32", "i8", "bool", "y[{0}] = x[{0}] < w[{0}]"),
         ("i32", "f32", "f32", "y[{0}] = select(x[{0}],w[{0}],2.5)"),
         ("i64", "i64", "i64", "y[{0}] = x[{0}]*{0}"),
+        ("u8", "u32", "u64", "y[{0}] += x[{0}]*w[{0}]"),
+        ("u64", "u64", "u64", "y[{0}] = x[{0}] + 18446744073709551615"),
+        ("u64", "u32", "bool", "y[{0}] = x[{0}] <= w[{0}]"),
+        ("u64", "u32", "bool", "y[{0}] = x[{0}] == {0}*3+1"),
+        ("u32", "i32", "bool", "y[{0}] = x[{0}] < w[{0}]"),
+        ("u64", "u64", "bool", "y[{0}] = select(w[{0}],0,1)"),
     ],
 )
 def test_a_mix_that_loses_nothing_is_a_program(x, w, y, operation):
@@ -75,9 +92,10 @@ def test_a_mix_that_loses_nothing_is_a_program(x, w, y, operation):
 
 
 HELD = {
-    "bool": "bool", "u8": "bool u8", "i8": "bool i8", "i16": "bool u8 i8 i16", "i32": "bool u8 i8 i16 i32",
-    "i64": "bool u8 i8 i16 i32 i64", "f16": "bool u8 i8 f16", "bf16": "bool u8 i8 bf16",
-    "f32": "bool u8 i8 i16 f16 bf16 f32", "f64": "bool u8 i8 i16 i32 f16 bf16 f32 f64",
+    "bool": "bool", "i8": "bool i8", "i16": "bool u8 i8 i16", "i32": "bool u8 u16 i8 i16 i32",
+    "i64": "bool u8 u16 u32 i8 i16 i32 i64", "u8": "bool u8", "u16": "bool u8 u16", "u32": "bool u8 u16 u32",
+    "u64": "bool u8 u16 u32 u64", "f16": "bool u8 i8 f16", "bf16": "bool u8 i8 bf16",
+    "f32": "bool u8 u16 i8 i16 f16 bf16 f32", "f64": "bool u8 u16 u32 i8 i16 i32 f16 bf16 f32 f64",
 }  # fmt: skip
 
 

@@ -110,7 +110,12 @@ class Scalars:
                 return f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})", dtype
             if function == "/":
                 divisor = op.operands[1]
-                if isinstance(divisor, Number) and divisor.value not in (0, -1):
+                if isinstance(divisor, Number) and literal(divisor.value, dtype) not in (
+                    "0",
+                    "0u",
+                    "0ull",
+                    "-1",
+                ):
                     return f"{values[0]} / {atom(values[1])}", dtype
                 return f"{kind}_divide({values[0]}, {values[1]})", dtype
             named = WRAPPING.get(function, function)

@@ -22,10 +22,10 @@ that rounding each alone comes to that.
 Where the start program gives infinity or NaN and the reference does not (or the other way round), the
 row is not judged; elsewhere NaN must meet NaN and infinity the same infinity.
 
-Integers are drawn from all that their dtype holds (i32 and i64 mostly from fewer), with rows of the extreme
-values, and an integer output must be exact; but where it is made of floating-point numbers whose last bit
-depends on the order of operations, it may be off by one, as a rounding falls on the other side, or, where it
-has more digits than these, as far as they.
+Integers are drawn from all that their dtype holds (those of 32 and 64 bits mostly from fewer), with rows of
+the extreme values, and an integer output must be exact; but where it is made of floating-point numbers whose
+last bit depends on the order of operations, it may be off by one, as a rounding falls on the other side, or,
+where it has more digits than these, as far as they.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dojo_core.codegen.code import Parameter
-from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
+from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value, held
 from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Domain, Program
@@ -51,12 +51,13 @@ OWN_ERROR_FACTOR = 8.0
 ADVERSARIAL_SHARE = 20  # one adversarial row in so many at most
 DROWNED_SHARE = 0.12  # of an output's rows
 SHORT_ROW = 64
-WHOLE_BITS = 20  # of an i32 or i64, other than in the rows of extreme values
+WHOLE_BITS = 20  # of integers of 32 or 64 bits, other than in the rows of extreme values
 
 # bf16 has no NumPy type: its bits are held as uint16.
 STORED: dict[str, type[np.generic]] = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16,
-    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8,
+    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8,
+    "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.uint8,
 }  # fmt: skip
 EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
@@ -105,9 +106,11 @@ def to_double(stored: Array, dtype: str) -> Doubles:
 
 
 def from_double(values: NDArray[np.floating], dtype: str) -> Array:
-    """Numbers as they are stored, rounded to nearest."""
+    """Numbers as they are stored, rounded to nearest; of integers the nearest that there are."""
     if dtype == "bf16":
         return bf16_bits(values.astype(np.float32))
+    if dtype not in EPSILON:
+        return held(values, dtype).astype(STORED[dtype])
     with np.errstate(over="ignore"):
         return values.astype(STORED[dtype])
 
@@ -135,8 +138,7 @@ def draw(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, domain: D
 def _extreme_rows(width: int, dtype: str) -> list[Array]:
     """Rows where sums of integers overflow soonest, and a row of zeros."""
     low, high = extremes(dtype)
-    rows = (np.zeros(width), np.full(width, low), np.full(width, high), np.resize([low, high], width))
-    return [row.astype(np.int64).astype(STORED[dtype]) for row in rows]
+    return [np.resize(np.array(row, STORED[dtype]), width) for row in ([0], [low], [high], [low, high])]
 
 
 def _mild_rows(width: int, dtype: str, rng: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -178,7 +180,7 @@ def _plant(stored: Array, rows: Sequence[Array], rng: np.random.Generator) -> li
 
 
 def _numbers(stored: Array, dtype: str) -> Array:
-    """What the interpreter takes: float64, and integers as they are (float64 holds no i64)."""
+    """What the interpreter takes: float64, and integers as they are (float64 holds no i64, no u64)."""
     return to_double(stored, dtype) if dtype in EPSILON else stored
 
 

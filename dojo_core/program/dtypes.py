@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from functools import cache
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.nodes import fact
+from dojo_core.program.nodes import fact, number_text
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Program
 
 FLOATS = ("f64", "f32", "f16", "bf16")
 HALVES = ("f16", "bf16")  # stored in 16 bits, computed in f32, rounded when they are written
-INTEGERS = ("i64", "i32", "i16", "i8", "u8")
+UNSIGNED = ("u64", "u32", "u16", "u8")
+INTEGERS = ("i64", "i32", "i16", "i8", *UNSIGNED)
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
 # Rounded alike whatever moves are played: what an integer is made of without a doubt. (A quotient may become
@@ -28,8 +29,8 @@ _SETTLED = {"", "*", "neg", "abs", "floor", "round", "max", "min", "select", "sq
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 # Numbers from here on are infinite once rounded to the dtype.
 BEYOND = {"f64": math.inf, "f32": 3.4028235677973366e38}
-# Dtypes that C has arithmetic in, from narrow to wide.
-_COMMON = ("bool", "u8", "i8", "i16", "i32", "f32", "i64", "f64")
+# Dtypes that C has arithmetic in, from narrow to wide, signed ones first.
+_COMMON = ("bool", "u8", "i8", "i16", "u16", "i32", "u32", "f32", "i64", "u64", "f64")
 
 
 def extremes(dtype: str) -> tuple[int, int]:
@@ -37,7 +38,7 @@ def extremes(dtype: str) -> tuple[int, int]:
     if dtype == "bool":
         return 0, 1
     bits = 8 * DTYPE_BYTES[dtype]
-    return (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (0, 2**bits - 1) if dtype in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 @cache
@@ -74,17 +75,36 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
 
 def _compared(op: Op, reads: list[str]) -> str:
     numbers = [o.value for o in op.operands if isinstance(o, Number)]
+    forms = [o for o in op.operands if isinstance(o, Affine)]
     wanted = [arithmetic(d) for d in reads]
     whole = not any(d in FLOATS for d in wanted)
     if whole and any(isinstance(n, float) and math.isfinite(n) for n in numbers):
         wanted.append("f64")
-    elif whole and (any(isinstance(o, Affine) for o in op.operands) or not wanted):
-        wanted.append("i64")
+    elif whole and (forms or not wanted):
+        wanted.append("u64" if "u64" in wanted and all(map(_never_negative, forms)) else "i64")
     for dtype in _COMMON:
         fitting = dtype in FLOATS or all(_fits(n, dtype) for n in numbers)
         if fitting and all(holds(dtype, w) for w in wanted):
             return dtype
-    raise ValueError(f"{' and '.join(dict.fromkeys(wanted))} are held by no one dtype")
+    beside = [number_text(n) for n in numbers if not _fits(n, wanted[0])] if whole else []
+    raise ValueError(f"{' and '.join(dict.fromkeys([*wanted, *beside]))} are held by no one dtype")
+
+
+def _never_negative(form: Affine) -> bool:
+    """Is an iterator expression at least 0 whatever its iterators are?"""
+    return form.const >= 0 and all(coefficient >= 0 for _, coefficient in form.terms)
+
+
+def _unlike_remedy(op: Op, dtypes: Mapping[str, str]) -> str:
+    """What to do where no one dtype holds both sides of a comparison."""
+    reads = [a for a in op.reads if dtypes[a.array] == "u64"]
+    if reads and not any(dtypes[a.array] in FLOATS for a in op.reads):
+        converted = Access("t", reads[0].index)
+        return (
+            f"Convert it in a line of its own, {converted} = i64({reads[0]}) with t in i64, "
+            "if its values stay below 2**63."
+        )
+    return "Convert one operand in a line of its own, such as: t[{0}] = f64(x[{0}])"
 
 
 def _fits(number: int | float, dtype: str) -> bool:
@@ -105,7 +125,7 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     try:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:
-        return str(error), "Convert one operand in a line of its own, such as: t[{0}] = f64(x[{0}])"
+        return str(error), _unlike_remedy(op, dtypes)
     if computed in FLOATS:
         for operand in op.operands:
             fault = _number_fault(operand, computed)
@@ -117,8 +137,9 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     for operand in operands:
         if isinstance(operand, Access):
             dtype = dtypes[operand.array]
-            # What is computed for a bool is compared with 0: whole numbers keep what matters there.
-            if holds(target, dtype) or (target == "bool" and op.function and dtype in INTEGERS):
+            # What is computed for a bool is compared with 0: i64 keeps what matters there.
+            of_i64 = target == "bool" and op.function and dtype in INTEGERS and holds("i64", dtype)
+            if holds(target, dtype) or of_i64:
                 continue
             return (
                 f"{operand.array} is {dtype}, and {target}, the dtype of {op.target.array}, "

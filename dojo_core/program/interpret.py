@@ -49,7 +49,7 @@ _WHOLE = 2**53
 
 
 def interpret(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Array]:
-    """The outputs by name, from the inputs by name, in float64 (integers in int64).
+    """The outputs by name, from the inputs by name, in float64 (integers in int64, u64 in uint64).
 
     Without ``each_write`` a scope's sum of f16 or bf16 is rounded once, not after every term: no order of
     its terms comes nearer. Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input
@@ -233,9 +233,9 @@ class _Logical:
                     if value.shape[axis] > 1:
                         value = combine.reduce(value, axis=axis, keepdims=True)
                     elif op.accumulate == "+":
-                        value = value * (end - begin)
+                        value = value * value.dtype.type(end - begin)
                     elif op.accumulate == "*":
-                        value = value ** (end - begin)
+                        value = value ** value.dtype.type(end - begin)
             if _overlapping(op.target, ranges):
                 self._add_at(op, ranges, value, combine)
                 return

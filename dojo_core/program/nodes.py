@@ -19,7 +19,7 @@ from dojo_core.program.tables import Index, Indirect
 
 DTYPE_BYTES: dict[str, int] = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2,
-    "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "bool": 1,
+    "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u64": 8, "u32": 4, "u16": 2, "u8": 1, "bool": 1,
 }  # fmt: skip
 
 Path = tuple[int, ...]  # child numbers from the root of the program down to a node

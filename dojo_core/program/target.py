@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dojo_core.program.dtypes import FLOATS, arithmetic
+from dojo_core.program.dtypes import FLOATS, INTEGERS, arithmetic
 from dojo_core.program.tree import DTYPE_BYTES
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
 
 VECTOR_BYTES = (64, 32, 16)  # what registers of vectors hold, widest first
 # The dtypes that vectors of C hold: bool is a byte of 0 or 1 without arithmetic of its own.
-VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8", "f16", "bf16")
+VECTOR_DTYPES = ("f64", "f32", *INTEGERS, "f16", "bf16")
 
 
 def vector_widths(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:

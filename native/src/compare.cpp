@@ -52,6 +52,9 @@ struct I64 : Plain<std::int64_t, 0xa5a5'a5a5'5a5a'5a5bULL> {};
 struct I32 : Plain<std::int32_t, 0xa5a5'5a5bULL> {};
 struct I16 : Plain<std::int16_t, 0xa55bULL> {};
 struct I8 : Plain<std::int8_t, 0xa5ULL> {};
+struct U64 : Plain<std::uint64_t, 0xa5a5'a5a5'5a5a'5a5bULL> {};
+struct U32 : Plain<std::uint32_t, 0xa5a5'5a5bULL> {};
+struct U16 : Plain<std::uint16_t, 0xa55bULL> {};
 struct U8 : Plain<std::uint8_t, 0xa5ULL> {};
 
 // Calls visitor with the struct of a dtype.
@@ -65,6 +68,9 @@ auto with(const std::string& dtype, Visitor visitor) {
   if (dtype == "i32") return visitor(I32{});
   if (dtype == "i16") return visitor(I16{});
   if (dtype == "i8") return visitor(I8{});
+  if (dtype == "u64") return visitor(U64{});
+  if (dtype == "u32") return visitor(U32{});
+  if (dtype == "u16") return visitor(U16{});
   if (dtype == "u8" || dtype == "bool") return visitor(U8{});
   throw std::invalid_argument("unknown dtype " + dtype);
 }

@@ -21,6 +21,7 @@ from dojo_core.codegen.conversions import (
     truncation,
     unsigned,
     wide_integers,
+    wide_unsigned,
 )
 from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
 from dojo_core.program.instructions import INSTRUCTIONS, available
@@ -372,7 +373,12 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
     text += filled if element == "f32" else _double(filled)
     if dialect.truncates:
         text += truncation(element, lanes)
-    return text + float_bounds(name, element) + wide_integers(element, lanes, dialect.truncates)
+    return (
+        text
+        + float_bounds(name, element)
+        + wide_integers(element, lanes, dialect.truncates)
+        + wide_unsigned(element, lanes, dialect.truncates)
+    )
 
 
 def _fused(element: str, lanes: int) -> str:

@@ -41,7 +41,7 @@ typedef unsigned long long u64;
 # CUDA's own vector types are aligned to their size, so that one instruction moves them.
 CUDA_VECTORS = {
     "f32x4": "float4", "f32x2": "float2", "f64x2": "double2", "i32x4": "int4", "i32x2": "int2",
-    "i64x2": "longlong2",
+    "i64x2": "longlong2", "u32x4": "uint4", "u32x2": "uint2", "u64x2": "ulonglong2",
 }  # fmt: skip
 
 _REAL = {
@@ -111,6 +111,10 @@ DEVICE long long __shfl_xor(long long value, int mask) {
     unsigned low = __shfl_xor((int)value, mask), high = __shfl_xor((int)(value >> 32), mask);
     return (long long)((unsigned long long)high << 32 | low);
 }
+DEVICE unsigned __shfl_xor(unsigned value, int mask) { return (unsigned)__shfl_xor((int)value, mask); }
+DEVICE unsigned long long __shfl_xor(unsigned long long value, int mask) {
+    return (unsigned long long)__shfl_xor((long long)value, mask);
+}
 DEVICE double __shfl_xor(double value, int mask) {
     return __builtin_bit_cast(double, __shfl_xor(__builtin_bit_cast(long long, value), mask));
 }
@@ -165,8 +169,8 @@ def _function(dtype: str, name: str) -> str:
     return f"{head}({dtype} x) {{ return {_REAL[name].format(s=suffix)}; }}\n"
 
 
-_CALL = re.compile(r"\b(f32|f64|i64|i32|i16|i8|u8)_([a-z]+|from_f32|from_f64)\(")
-_VECTOR = re.compile(r"\b(?:f32|f64|i32|i64)x[24]\b")
+_CALL = re.compile(rf"\b(f32|f64|{'|'.join(INTEGERS)})_([a-z]+|from_f32|from_f64)\(")
+_VECTOR = re.compile(r"\b(?:f32|f64|[iu]32|[iu]64)x[24]\b")
 
 
 def prelude(kernels: str, dialect: str) -> str:
