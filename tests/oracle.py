@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from dojo_core.program.dtypes import COMPARISONS
+from dojo_core.program.dtypes import COMPARISONS, extremes
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
@@ -78,8 +78,7 @@ class Terms:
     def number(self, value: int | float, kind: str = "f64") -> int:
         """A literal, clipped to the range of an integer dtype."""
         if kind[0] in "iu":
-            bits = 8 * DTYPE_BYTES[kind]
-            low, high = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+            low, high = extremes(kind)
             value = min(max(value, low), high)
         return self.make("number", value if isinstance(value, int) else repr(value))
 

@@ -41,6 +41,10 @@ SMALL = Target(
         "u32": (4,),
         "u16": (8,),
         "u8": (16,),
+        "f8e5m2": (4,),
+        "f4e2m1fn": (4,),
+        "i4": (16,),
+        "u2": (16,),
     },
     marks=frozenset("upv"),
     locations=("heap", "stack", "register"),
@@ -53,9 +57,9 @@ SMALL = Target(
 
 # What narrower dtypes may stand beside the one that a program computes in: it holds their values.
 NARROWER = {
-    "f32": ("bf16", "f16", "i8", "u8", "u16"), "f64": ("f32", "i32", "u8", "u32"),
-    "i32": ("i8", "u8", "i16", "u16"),
-    "u32": ("u8", "u16"), "u64": ("u8", "u16", "u32"),
+    "f32": ("bf16", "f16", "i8", "u8", "u16", "f8e5m2", "f4e2m1fn", "i4"),
+    "f64": ("f32", "i32", "u8", "u32", "f8e5m2"), "i32": ("i8", "u8", "i16", "u16", "i4", "u2"),
+    "u32": ("u8", "u16", "u2"), "u64": ("u8", "u16", "u32"),
 }  # fmt: skip
 
 EXTENTS = (1, 2, 2, 3, 4, 4, 5, 6, 8)

@@ -9,9 +9,19 @@ import pytest
 
 from dojo_core import TextError, parse
 from dojo_core.codegen.code import Parameter
-from dojo_core.measure.pool import EPSILON, STORED, from_double, make_pool, to_double, tolerance
+from dojo_core.measure.pool import EPSILON, STORED, from_double, make_pool, numbers, to_double, tolerance
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import FLOATS, INTEGERS, arithmetic, extremes, holds, inexact_integers
+from dojo_core.program.dtypes import (
+    ARITHMETIC,
+    FLOATS,
+    INTEGERS,
+    STORAGE,
+    STORAGE_FLOATS,
+    arithmetic,
+    extremes,
+    holds,
+    inexact_integers,
+)
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import DTYPE_BYTES, Program
@@ -97,6 +107,12 @@ HELD = {
     "u64": "bool u8 u16 u32 u64", "f16": "bool u8 i8 f16", "bf16": "bool u8 i8 bf16",
     "f32": "bool u8 u16 i8 i16 f16 bf16 f32", "f64": "bool u8 u16 u32 i8 i16 i32 f16 bf16 f32 f64",
 }  # fmt: skip
+FEW = "u2 u4 i2 i4"
+HELD |= {wide: f"{HELD[wide]} {FEW}" for wide in HELD if wide in FLOATS or wide[0] == "i"}
+HELD |= {wide: f"{HELD[wide]} u2 u4" for wide in HELD if wide[0] == "u"}
+HELD |= {wide: " ".join([HELD[wide], *STORAGE_FLOATS]) for wide in FLOATS}
+HELD["f16"] = HELD["f16"].replace("f8e8m0fnu", "")
+HELD |= {dtype: dtype for dtype in STORAGE}
 
 
 def test_what_holds_what():
@@ -122,6 +138,8 @@ INTERESTING = np.array(
 def values(dtype: str) -> np.ndarray:
     """Numbers of a dtype, as they are stored: the extremes, ties, and many at random."""
     rng = np.random.default_rng(5)
+    if dtype in STORAGE:  # each code, under other bits where it has fewer than eight
+        return np.arange(256, dtype=np.uint8).view(STORED[dtype])
     if dtype in FLOATS:
         anywhere = rng.standard_normal(80) * 10.0 ** rng.integers(-9, 12, 80)
         with np.errstate(over="ignore"):
@@ -134,12 +152,13 @@ def values(dtype: str) -> np.ndarray:
     return np.concatenate([np.array(edges, STORED[dtype]), some])
 
 
-def conversions(target: Target) -> list[tuple[Program, str]]:
-    """Every dtype to every other, scalars, and vectors of each legal number of lanes; with what is read."""
+def conversions(target: Target, share: int) -> list[tuple[Program, str]]:
+    """Every dtype to every other, or one in a ``share`` of these pairs, so that each dtype is read and written
+    as often; scalars, and vectors of each legal number of lanes; with what is read."""
     programs = []
-    for have in DTYPE_BYTES:
+    for row, have in enumerate(DTYPE_BYTES):
         count = len(values(have)) // 64 * 64
-        for want in DTYPE_BYTES:
+        for want in list(DTYPE_BYTES)[row % share :: share]:
             for lanes in (1, *lanes_of([want, have], target)):
                 body = f"{count} y[{{0}}] = {want}(x[{{0}}])"
                 if lanes > 1:
@@ -148,37 +167,44 @@ def conversions(target: Target) -> list[tuple[Program, str]]:
                 buffers = f"x {have} [{count}] heap\ny {want} [{count}] heap"
                 number = len(programs)
                 programs.append((parse(f"kernel k{number}\nin x\nout y\n{buffers}\n{body}\n"), have))
-    scalars = len(DTYPE_BYTES) ** 2
+    scalars = len(DTYPE_BYTES) ** 2 / share
     assert len(programs) >= 1.5 * scalars  # vectors of 16 bytes: bool has none, and f64 and f16 none together
     return programs
 
 
+SHARES = [5, pytest.param(1, marks=pytest.mark.soak)]
+
+
 def converted_as_meant(program: Program, have: str, got: np.ndarray) -> None:
-    stored = values(have)[: program.buffer_of["x"].dims[0].size]
-    x = to_double(stored, have) if have in FLOATS else stored
+    x = numbers(values(have)[: program.buffer_of["x"].dims[0].size], have)
     expected, want = interpret(program, {"x": x})["y"], program.buffer_of["y"].dtype
     with np.errstate(over="ignore"):
         expected = rounded(expected, want) if want in FLOATS else expected
     np.testing.assert_array_equal(got.astype(expected.dtype), expected, err_msg=program.text)
 
 
-def test_every_conversion_is_the_same_in_c_as_in_the_interpreter():
+@pytest.mark.parametrize("share", SHARES)
+def test_every_conversion_is_the_same_in_c_as_in_the_interpreter(share):
     """The same bits."""
-    programs = conversions(cpu())
+    programs = conversions(cpu(), share)
     codes = [generate(program) for program, _ in programs]
     library = load("\n".join(code.text for code in codes))
     for code, (program, have) in zip(codes, programs, strict=True):
-        stored = values(have)[: program.buffer_of["x"].dims[0].size]
-        x = to_double(stored, have) if have in FLOATS else stored
+        x = numbers(values(have)[: program.buffer_of["x"].dims[0].size], have)
         converted_as_meant(program, have, run(code, {"x": x}, library)["y"])
 
 
 @pytest.mark.parametrize(
-    "name", ["armv8-a", "rv64gcv-128", pytest.param("rv64gcv-256", marks=pytest.mark.soak)]
+    ("name", "share"),
+    [
+        ("armv8-a", 8),
+        ("rv64gcv-128", 8),
+        *(pytest.param(n, 1, marks=pytest.mark.soak) for n in ("armv8-a", "rv64gcv-128", "rv64gcv-256")),
+    ],
 )
-def test_every_conversion_is_the_same_on_other_processors(name):
+def test_every_conversion_is_the_same_on_other_processors(name, share):
     processor = with_tools(name)
-    programs = conversions(limits_of(processor))
+    programs = conversions(limits_of(processor), share)
     codes = [generate(program, processor=processor) for program, _ in programs]
     calls = [
         Call(number, {"x": values(have)[: program.buffer_of["x"].dims[0].size]})
@@ -187,7 +213,7 @@ def test_every_conversion_is_the_same_on_other_processors(name):
     results = run_emulated(codes, calls, processor)
     for got, (program, have) in zip(results, programs, strict=True):
         y, want = got["y"], program.buffer_of["y"].dtype
-        converted_as_meant(program, have, to_double(y, "bf16") if want == "bf16" else y)
+        converted_as_meant(program, have, to_double(y, want) if want in ("bf16", *STORAGE) else y)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
@@ -301,8 +327,13 @@ def test_inputs_reach_the_extremes_of_their_dtype(dtype):
         assert len(pool.adversarial["x"]) == 4
     elif dtype in EPSILON:
         assert np.isnan(x).any() and np.isinf(x).any() and (np.abs(x[np.isfinite(x)]) > 90).any()
+    elif dtype in STORAGE:
+        every = to_double(np.arange(256, dtype=np.uint8), dtype)
+        every = every[np.isfinite(every)]
+        assert (x.min(), x.max()) == (every.min(), every.max())
     assert pool.inputs["x"].dtype == STORED[dtype]
-    assert arithmetic(dtype) == ("f32" if dtype in ("f16", "bf16") else dtype)
+    if dtype in ARITHMETIC:
+        assert arithmetic(dtype) == ("f32" if dtype in ("f16", "bf16") else dtype)
 
 
 def test_a_literal_beside_what_becomes_an_integer_is_rounded_as_the_code_rounds_it():

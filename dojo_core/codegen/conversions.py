@@ -7,7 +7,15 @@ type. A floating-point number becomes an integer towards zero, the nearest one t
 
 from __future__ import annotations
 
-from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS, UNSIGNED, extremes
+from dojo_core.program.dtypes import (
+    FLOATS,
+    INTEGERS,
+    NARROW_FLOATS,
+    STORAGE_INTEGERS,
+    UNSIGNED,
+    arithmetic,
+    extremes,
+)
 from dojo_core.program.tree import DTYPE_BYTES
 
 SAME_SIZE = {"f32": "i32", "f64": "i64"}
@@ -140,12 +148,18 @@ def scalar_conversion(text: str, have: str, want: str) -> str:
     """C that converts a scalar expression; a bool is a byte of 0 or 1."""
     if have == want:
         return text
+    if have in STORAGE_INTEGERS:
+        wide = arithmetic(have)
+        return scalar_conversion(f"{wide}_from_{have}({text})", wide, want)
     if want == "bool":
-        return f"({text}) != 0" if have not in HALVES else f"f32_from_{have}({text}) != 0"
-    if have in HALVES:
+        return f"({text}) != 0" if have not in NARROW_FLOATS else f"f32_from_{have}({text}) != 0"
+    if have in NARROW_FLOATS:
         return scalar_conversion(f"f32_from_{have}({text})", "f32", want)
-    if want in HALVES:
+    if want in NARROW_FLOATS:
         return f"{want}_from_f32({scalar_conversion(text, have, 'f32')})"
+    if want in STORAGE_INTEGERS and have not in FLOATS:
+        wide = arithmetic(want)
+        return f"{want}_from_{wide}({scalar_conversion(text, have, wide)})"
     if have in FLOATS and want not in FLOATS:
         return f"{want}_from_{have}({text})"
     return f"({want}){text}" if _is_one_term(text) else f"({want})({text})"
@@ -221,12 +235,21 @@ def vector_conversion(
     """
     if have == want:
         return text
-    if have in HALVES:
+    if have in STORAGE_INTEGERS:
+        wide = arithmetic(have)
+        whole = f"{vector_type(have, lanes)}_{wide}({text})"
+        return vector_conversion(whole, wide, want, lanes, resized, truncates)
+    if have in NARROW_FLOATS:
         single = f"{vector_type(have, lanes)}_f32({text})"
         return vector_conversion(single, "f32", want, lanes, resized, truncates)
-    if want in HALVES:
+    if want in NARROW_FLOATS:
         single = vector_conversion(text, have, "f32", lanes, resized, truncates)
         return f"{vector_type('f32', lanes)}_{want}({single})"
+
+    if want in STORAGE_INTEGERS and have not in FLOATS:
+        wide = arithmetic(want)
+        whole = vector_conversion(text, have, wide, lanes, resized, truncates)
+        return f"{vector_type(wide, lanes)}_{want}({whole})"
 
     def convert(value: str, source: str, dtype: str) -> str:
         if resized and {source, dtype} <= set(INTEGERS) and DTYPE_BYTES[source] != DTYPE_BYTES[dtype]:
@@ -236,12 +259,12 @@ def vector_conversion(
             return whole if dtype == SAME_SIZE[source] else convert(whole, SAME_SIZE[source], dtype)
         return f"__builtin_convertvector({value}, {vector_type(dtype, lanes)})"
 
-    if have in FLOATS and want in INTEGERS:
+    if have in FLOATS and want in (*INTEGERS, *STORAGE_INTEGERS):
         if DTYPE_BYTES[want] < 4 or (have, want) == ("f64", "i32"):
             least, most = extremes(want)
             low, high = (_bound(v, have) for v in (least, most))
             whole = convert(f"{vector_type(have, lanes)}_within({text}, {low}, {high})", have, "i32")
-            return whole if want == "i32" else convert(whole, "i32", want)
+            return whole if want == "i32" else convert(whole, "i32", arithmetic(want))
         if (have, want) == ("f64", "u32"):
             low, high = (_bound(v, have) for v in extremes(want))
             inside = f"{vector_type(have, lanes)}_within({text}, {low}, {high})"

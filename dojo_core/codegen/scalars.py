@@ -17,6 +17,9 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    NARROW_FLOATS,
+    STORAGE,
+    STORAGE_INTEGERS,
     arithmetic,
     compute_dtype,
     dtypes_of,
@@ -40,7 +43,9 @@ class Scalars:
         """The assignment or accumulation of one scalar."""
         dtype = self.dtypes[op.target.array]
         place = self.place(op.target, scopes)
-        compute = arithmetic(self.compute_dtype(op))
+        if moves_bytes(op, dtype):
+            return f"{place} = {self.place(op.reads[0], scopes)};"
+        compute = converted_in(self.compute_dtype(op))
 
         def operand(value: Operand, wanted: str) -> str:
             if isinstance(value, Number):
@@ -55,10 +60,10 @@ class Scalars:
             return f"{place} = {dtype}_fma({a}, {b}, {place});"
         value, got = self._expression(op, compute, [operand(o, w) for o, w in self._wanted(op, compute)])
         inner = arithmetic(dtype)  # f16 and bf16: what is written is rounded from f32
-        if op.function in HALVES:
+        if op.function in NARROW_FLOATS:
             value, got = scalar_conversion(value, got, op.function), op.function
         if not op.accumulate:
-            if got != dtype and not (got == "bool" and dtype != "bool" and dtype not in HALVES):
+            if got != dtype and not (got == "bool" and dtype != "bool" and dtype not in NARROW_FLOATS):
                 value = scalar_conversion(value, got, dtype)
             return f"{place} = {value};"
         value = scalar_conversion(value, got, inner) if got != "bool" else value
@@ -131,6 +136,17 @@ class Scalars:
     def extreme(self, op: Op, kind: str, values: Sequence[str]) -> str:
         """The maximum or minimum of two floating-point numbers, or vectors of them."""
         return f"{kind}_{op.function}({', '.join(values)})"
+
+
+def converted_in(dtype: str) -> str:
+    """The dtype that an operation's operands are converted to: integers of four and two bits are made of each
+    dtype directly, so that what is beyond them is cut off, or the nearest."""
+    return dtype if dtype in STORAGE_INTEGERS else arithmetic(dtype)
+
+
+def moves_bytes(op: Op, dtype: str) -> bool:
+    """Is it a copy within a dtype that is only stored? It has no need of any conversion."""
+    return not op.function and not op.accumulate and dtype in STORAGE
 
 
 def c_type(dtype: str) -> str:

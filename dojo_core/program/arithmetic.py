@@ -16,11 +16,13 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    STORAGE_FLOATS,
     compute_dtype,
     dtypes_of,
     extremes,
     reaching_integers,
 )
+from dojo_core.program.minifloats import minifloat_codes, minifloat_values
 from dojo_core.program.tree import DTYPE_BYTES, Access, Op, Program
 
 Array = npt.NDArray[Any]
@@ -30,13 +32,16 @@ def storage_dtype(dtype: str) -> type[np.generic]:
     """What the interpreter keeps a dtype in: float64, uint64 (u64) or int64 wrapped to its bits."""
     if dtype == "u64":
         return np.uint64
-    return np.float64 if dtype in FLOATS else np.int64
+    return np.float64 if dtype in (*FLOATS, *STORAGE_FLOATS) else np.int64
 
 
 def rounded(value: Array, dtype: str) -> Array:
-    """Floating-point numbers of a dtype, as float64: to nearest, ties to even; f16 and bf16 by way of f32."""
+    """Floating-point numbers of a dtype, as float64: to nearest, ties to even; those narrower than f32 by way
+    of it."""
     if dtype == "f64":
         return np.asarray(value, np.float64)
+    if dtype in STORAGE_FLOATS:
+        return minifloat_values(minifloat_codes(value, dtype), dtype)
     single = np.asarray(value, np.float32)
     if dtype == "f16":
         with np.errstate(over="ignore"):
@@ -140,7 +145,7 @@ def _erf(x: Array) -> Array:
 
 def held(value: Array, dtype: str) -> Array:
     """A value as an array of ``dtype`` holds it, floating-point numbers unrounded."""
-    if dtype in FLOATS:
+    if storage_dtype(dtype) is np.float64:
         return np.asarray(value, np.float64)
     if dtype == "bool":
         return np.asarray(value != 0, np.int64)
@@ -159,7 +164,7 @@ def held(value: Array, dtype: str) -> Array:
 
 def _converted(value: Array, dtype: str) -> Array:
     """A conversion that the text asks for: floating-point numbers are rounded too."""
-    return rounded(value, dtype) if dtype in FLOATS else held(value, dtype)
+    return rounded(value, dtype) if storage_dtype(dtype) is np.float64 else held(value, dtype)
 
 
 def _whole(of_reals: Callable[[Array], Array]) -> Callable[[Array], Array]:

@@ -3,6 +3,9 @@
 An operand is read exactly; the operation is computed in the dtype of its target (f16 and bf16: in f32, and
 rounded when written); so the target must hold every value of each operand's dtype. Where it does not, the
 text says so with a conversion, an operation of its own: ``q[{0}] = i8(r[{0}])``.
+
+Floating-point numbers of eight bits and fewer and integers of four and two are stored and converted, not
+computed in: what writes them is a conversion to them, or a copy.
 """
 
 from __future__ import annotations
@@ -12,13 +15,19 @@ from collections.abc import Mapping
 from functools import cache
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.minifloats import MINIFLOATS
 from dojo_core.program.nodes import fact, number_text
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Program
 
 FLOATS = ("f64", "f32", "f16", "bf16")
 HALVES = ("f16", "bf16")  # stored in 16 bits, computed in f32, rounded when they are written
+STORAGE_FLOATS = tuple(MINIFLOATS)
+STORAGE_INTEGERS = ("i4", "u4", "i2", "u2")
+STORAGE = (*STORAGE_FLOATS, *STORAGE_INTEGERS)
+NARROW_FLOATS = (*HALVES, *STORAGE_FLOATS)  # computed in f32
 UNSIGNED = ("u64", "u32", "u16", "u8")
 INTEGERS = ("i64", "i32", "i16", "i8", *UNSIGNED)
+ARITHMETIC = (*FLOATS, *INTEGERS, "bool")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
 # Rounded alike whatever moves are played: what an integer is made of without a doubt. (A quotient may become
@@ -37,15 +46,19 @@ def extremes(dtype: str) -> tuple[int, int]:
     """The least and the greatest value of an integer dtype (bool: 0 and 1)."""
     if dtype == "bool":
         return 0, 1
-    bits = 8 * DTYPE_BYTES[dtype]
-    return (0, 2**bits - 1) if dtype in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    bits = int(dtype[1:])
+    return (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 @cache
 def holds(wide: str, narrow: str) -> bool:
-    """Is every value of ``narrow`` one of ``wide``?"""
+    """Is every value of ``narrow`` one of ``wide``, so that what is computed in that takes it as it is?"""
     if wide == narrow:
         return True
+    if wide in STORAGE:
+        return False
+    if narrow in STORAGE_FLOATS:  # f16 has as many exponents as f8e5m2, bf16 as f8e8m0fnu
+        return wide in FLOATS and (wide, narrow) != ("f16", "f8e8m0fnu")
     if narrow in FLOATS:
         return wide == "f64" or (wide == "f32" and narrow != "f64")
     low, high = extremes(narrow)
@@ -56,8 +69,11 @@ def holds(wide: str, narrow: str) -> bool:
 
 
 def arithmetic(dtype: str) -> str:
-    """The dtype that a processor computes in: f32 for f16 and bf16."""
-    return "f32" if dtype in HALVES else dtype
+    """The dtype that a processor computes in: f32 for f16 and bf16, and f32, i8 or u8 for what is only
+    stored."""
+    if dtype in STORAGE_INTEGERS:
+        return f"{dtype[0]}8"
+    return "f32" if dtype in NARROW_FLOATS else dtype
 
 
 def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
@@ -117,6 +133,10 @@ def _fits(number: int | float, dtype: str) -> bool:
 def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     """Why an operation's mix of dtypes is refused, and what to do; None where it is sound."""
     target = dtypes[op.target.array]
+    if target in STORAGE and not _stores(op, target, dtypes):
+        message = f"{target}, the dtype of {op.target.array}, is stored and converted, not computed in"
+        wider = "i32" if target in STORAGE_INTEGERS else "f32"
+        return message, f"Compute in {wider}, and convert in a line of its own: {op.target} = {target}(...)."
     if op.function in DTYPE_BYTES:
         if not holds(target, op.function):
             message = f"{op.target.array} is {target}, which does not hold every {op.function}"
@@ -156,10 +176,20 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     return None
 
 
+def _stores(op: Op, target: str, dtypes: Mapping[str, str]) -> bool:
+    """Is an operation a conversion, or a copy of what has the same dtype?"""
+    if op.accumulate:
+        return False
+    copied = op.operands[0]
+    return op.function in DTYPE_BYTES or (
+        not op.function and isinstance(copied, Access) and dtypes[copied.array] == target
+    )
+
+
 def _number_fault(operand: Operand, dtype: str) -> tuple[str, str] | None:
     if not isinstance(operand, Number):
         return None
-    if dtype in FLOATS:
+    if dtype in (*FLOATS, *STORAGE_FLOATS):
         if not math.isfinite(operand.value) or abs(operand.value) < BEYOND[arithmetic(dtype)]:
             return None
         infinity = "-inf" if operand.value < 0 else "inf"

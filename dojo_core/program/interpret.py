@@ -25,10 +25,12 @@ from dojo_core.program.arithmetic import (
     Combination,
     Meaning,
     folded,
+    held,
     rounded,
     storage_dtype,
 )
-from dojo_core.program.dtypes import FLOATS, HALVES, extremes
+from dojo_core.program.dtypes import FLOATS, HALVES, STORAGE_FLOATS, STORAGE_INTEGERS, extremes
+from dojo_core.program.minifloats import minifloat_stored, minifloat_values
 from dojo_core.program.tables import Index, Indirect, Lookup, affine
 from dojo_core.program.tree import (
     Access,
@@ -69,6 +71,10 @@ def input_array(program: Program, inputs: Mapping[str, Array], array: str) -> Ar
         raise ValueError(f"The input {array} has the shape {shape}, not {given.shape}.")
     if buffer.dtype in HALVES:
         return rounded(given, buffer.dtype)
+    if buffer.dtype in STORAGE_FLOATS:
+        return minifloat_values(minifloat_stored(given, buffer.dtype), buffer.dtype)
+    if buffer.dtype in STORAGE_INTEGERS:
+        return held(given, buffer.dtype)
     return given.astype(storage_dtype(buffer.dtype))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from lark import Token, Tree
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import FLOATS, dtype_fault, extremes
+from dojo_core.program.dtypes import FLOATS, STORAGE_FLOATS, dtype_fault, extremes
 from dojo_core.program.expressions import DIGITS, RESERVED, Call, LineReader, TextError
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.instructions import INSTRUCTIONS
@@ -199,7 +199,7 @@ class _Reader(LineReader):
 
     def check_domain(self, domain: Domain, home: Buffer) -> None:
         """A domain holds a value of the input's dtype."""
-        if home.dtype in FLOATS:
+        if home.dtype in (*FLOATS, *STORAGE_FLOATS):
             return
         least, most = extremes(home.dtype)
         low, high = math.ceil(domain.low), math.floor(domain.high)

@@ -80,7 +80,7 @@ class Dialect:
 
 
 _FUNCTION = re.compile(r"^INLINE (?P<result>[^(\n]*?)(?P<name>\w+)\((?P<parameters>[^)]*)\) \{", re.MULTILINE)
-_VECTOR = re.compile(r"\b[a-z]+\d+x\d+\b")
+_VECTOR = re.compile(r"\b(?:[a-z]+\d+)+[a-z]*x\d+\b")
 _CONDITIONAL = re.compile(r"#if(?P<test>[^\n]*)\n(?P<then>.*)#else\n(?P<other>.*)#endif\n?", re.DOTALL)
 
 

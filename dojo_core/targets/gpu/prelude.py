@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from dojo_core.codegen.conversions import scalar_integer, to_integer
-from dojo_core.program.dtypes import INTEGERS
+from dojo_core.codegen.minifloats import WORDS, storage_function
+from dojo_core.program.dtypes import INTEGERS, STORAGE, STORAGE_INTEGERS, extremes
 
 ULP = 1.2e-7  # of f32, relative
 ERROR_BOUNDS = {
@@ -37,7 +38,6 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 """
-
 # CUDA's own vector types are aligned to their size, so that one instruction moves them.
 CUDA_VECTORS = {
     "f32x4": "float4", "f32x2": "float2", "f64x2": "double2", "i32x4": "int4", "i32x2": "int2",
@@ -170,7 +170,25 @@ def _function(dtype: str, name: str) -> str:
 
 
 _CALL = re.compile(rf"\b(f32|f64|{'|'.join(INTEGERS)})_([a-z]+|from_f32|from_f64)\(")
+_STORAGE_CALL = re.compile(
+    rf"\b((?:f32|i8|u8)_from_(?:{'|'.join(STORAGE)})|(?:{'|'.join(STORAGE)})_from_\w+)\("
+)
 _VECTOR = re.compile(r"\b(?:f32|f64|[iu]32|[iu]64)x[24]\b")
+
+
+def _storage(kernels: str) -> list[str]:
+    """The types and conversions of what is only stored."""
+    used = [dtype for dtype in STORAGE if re.search(rf"\b{dtype}\b", kernels)]
+    signs = {d: "signed" if d in STORAGE_INTEGERS and extremes(d)[0] else "unsigned" for d in used}
+    calls = sorted(set(_STORAGE_CALL.findall(kernels)))
+    parts = [f"typedef {sign} char {dtype};\n" for dtype, sign in signs.items()]
+    return [
+        *parts,
+        *(
+            t.replace("INLINE", "DEVICE")
+            for t in ([WORDS] * bool(calls)) + list(map(storage_function, calls))
+        ),
+    ]
 
 
 def prelude(kernels: str, dialect: str) -> str:
@@ -198,6 +216,7 @@ def prelude(kernels: str, dialect: str) -> str:
             used.add("negate")
         parts += [t.replace("INLINE", "DEVICE") for n, t in scalar_integer(dtype).items() if n in used]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
+    parts += _storage(kernels)
     if "prefetch(" in kernels:
         parts.append(_PREFETCH)
     return "".join(parts)
