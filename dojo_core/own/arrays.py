@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from dojo_core.program.dtypes import STORAGE, STORAGE_INTEGERS
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tree import DTYPE_BYTES, number_text
 
@@ -100,7 +101,15 @@ class Trace:
         dtype: str = "",
     ) -> Array:
         """Note ``result[axes] (accumulate)= function(operands)`` over the axes and those summed away."""
-        made = self.declare(axes, dtype or common_dtype(function, operands))
+        kind = dtype or common_dtype(function, operands)
+        if kind in STORAGE and (accumulate or (function and function not in DTYPE_BYTES)):
+            named = next((o for o in operands if isinstance(o, Array)), "the result")
+            wider = "i32" if kind in STORAGE_INTEGERS else "f32"
+            raise KernelError(
+                f"{named} is {kind}, which is stored and converted, not computed in: convert it first, "
+                f"with .to({wider!r})."
+            )
+        made = self.declare(axes, kind)
         letters = "".join(letter for letter, _ in axes)
         self.steps.append(Step(made.name, letters, (*axes, *over), function, operands, accumulate))
         return made
