@@ -13,7 +13,14 @@ import pytest
 from dojo_core import TextError, apply, parse
 from dojo_core.export.kernel import C_TYPES, NUMPY_TYPES
 from dojo_core.measure.pool import STORED, make_pool, numbers, to_double
-from dojo_core.program.dtypes import STORAGE, STORAGE_FLOATS, STORAGE_INTEGERS, extremes, inexact_integers
+from dojo_core.program.dtypes import (
+    STORAGE,
+    STORAGE_FLOATS,
+    STORAGE_INTEGERS,
+    UNSIGNED,
+    extremes,
+    inexact_integers,
+)
 from dojo_core.program.interpret import interpret
 from dojo_core.program.minifloats import MINIFLOATS, minifloat_codes, minifloat_values
 from dojo_core.program.physical import interpret_physical
@@ -275,6 +282,22 @@ def test_what_hangs_on_the_order_of_a_sum_may_be_a_neighbour():
     np.testing.assert_array_equal(pool.tolerance(q, np.zeros(6), scale, "reassoc"), np.full(6, 2.0))
     c = next(p for p in generate(program).parameters if p.name == "c")
     np.testing.assert_array_equal(pool.tolerance(c, np.zeros(6), scale, "reassoc"), np.zeros(6))
+
+
+@pytest.mark.parametrize("dtype", [*STORAGE, *UNSIGNED])
+def test_the_measuring_process_reads_every_number_as_it_is(dtype):
+    native = pytest.importorskip("dojo_native", reason="the native modules are not built: make setup")
+    stored = np.random.default_rng(7).permutation(np.arange(512) % 256).astype(np.uint8).view(STORED[dtype])
+    buffer = native.Buffer("y", stored.nbytes)
+    np.frombuffer(memoryview(buffer), np.uint8)[:] = stored.view(np.uint8)
+    meant = to_double(stored, dtype)
+    assert native.compare(buffer, dtype, meant, np.zeros(stored.size), 1)["wrong"] == 0
+    error, scale = native.row_errors(buffer, dtype, meant, 1)
+    assert not error.any() and alike(scale, np.where(np.isfinite(meant), np.abs(meant), 0))
+    other = np.where(meant == meant[5], 3 * meant + 5, meant)
+    assert (
+        native.compare(buffer, dtype, other, np.zeros(stored.size), 1)["wrong"] == (meant == meant[5]).sum()
+    )
 
 
 def test_a_library_names_them_as_ml_dtypes_does():
