@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dojo_core import kernels, parse
+from dojo_core.measure.pool import to_double
 from dojo_core.moves.api import apply
 from dojo_core.program.dtypes import HALVES, LOGICAL, OF_REALS, SHIFTS, TO_WHOLE
 from dojo_core.program.functions import FUNCTIONS
@@ -275,7 +276,42 @@ x f32 [8, 64] heap
 y f32 [8, 64] heap
 8:g 16:b 4:v y[{0},{1}*4+{2}] = max(x[{0},{1}*4+{2}],0) !prefetch(x[{0}+1,{1}*4+{2}]) !stream
 """
-WRITTEN = {"mixed": MIXED, "streamed": STREAMED}
+UNSIGNED = """kernel unsigned
+in x, k, h
+out n, m, s, f, q
+x u32 [8, 32] heap
+k u64 [8, 32] heap
+h u16 [8, 32] heap
+n u32 [8] heap
+m u64 [8] heap
+s u16 [8] heap
+f f8e4m3fn [8, 32] heap
+q i4 [8, 32] heap
+8:g 32:b f[{0},{1}] = f8e4m3fn(h[{0},{1}])
+8:g 32:b q[{0},{1}] = i4(f[{0},{1}])
+1:g 8:b n[{1}] = 0
+| | 32:w n[{1}] += x[{1},{2}]*x[{1},{2}]
+| | m[{1}] = -inf
+| | 32:w m[{1}] max= k[{1},{2}]
+| | s[{1}] = inf
+| | 32:w s[{1}] min= h[{1},{2}]
+"""
+WRITTEN = {"mixed": MIXED, "streamed": STREAMED, "unsigned": UNSIGNED}
+
+
+@pytest.mark.parametrize("hip", [False, True])
+def test_unsigned_integers_are_reduced_by_warps_and_what_is_only_stored_is_converted(hip):
+    program = parse(UNSIGNED)
+    inputs = random_inputs(program, full=True)
+    inputs["h"] //= 40  # half of them beyond f8e4m3fn's 448
+    code = code_of(program, hip=hip)
+    assert "SHUFFLE_XOR" in code.text
+    meant = interpret(program, inputs)
+    for order in ORDERS:
+        got, fault = emulate(code, inputs, order)
+        assert not fault
+        for name, dtype in (("n", "u32"), ("m", "u64"), ("s", "u16"), ("f", "f8e4m3fn"), ("q", "i4")):
+            np.testing.assert_array_equal(to_double(got[name], dtype), meant[name].astype(np.float64))
 
 
 def functions(x: str, w: str, names: Iterable[str]) -> str:

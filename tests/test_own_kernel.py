@@ -238,6 +238,8 @@ MN = {"m": 4, "n": 8}
         (MN, {"x": "mn"}, lambda x: sum(x), "write over whole arrays"),
         (MN, {"x": "mn", "w": "n f16"}, lambda x, w: x * w, "w[n=8] is f16: convert one of them"),
         (MN, {"x": "mn"}, lambda x: x.to("f8"), "There is no dtype 'f8'."),
+        (MN, {"x": "mn i4"}, lambda x: x * 2, "x[m=4, n=8] is i4, which is stored and converted"),
+        (MN, {"x": "mn"}, lambda x: x.to("f8e5m2").sum("n"), "convert it first, with .to('f32')"),
         (MN, {"x": "mn"}, lambda x: {"x": x}, "an input and an output of the name x: rename one"),
         (MN, {"x": "mn"}, lambda x: {"in": x}, "'in' cannot be the name of an output"),
         (MN, {"x": "mn"}, lambda x: x.window("n", "p", "r", 9), "A window of 9 with stride 1 does not fit"),
@@ -302,3 +304,14 @@ def test_the_lines_of_domains_are_checked_at_the_door():
         with pytest.raises(ValueError, match=re.escape(told)):
             parse(text.replace("x f32", f"{line}\nx f32", 1))
     assert "domain g -1.5 0.25\n" in parse(text.replace("x f32", "domain  g -1.50 .25\nx f32", 1)).text
+
+
+def test_what_is_only_stored_goes_in_and_comes_out():
+    @kernel(MN, x="mn u4", s="m f8e8m0fnu")
+    def scaled(x, s):
+        return (x.to("f32") * s.to("f32")).to("f8e4m3fn")
+
+    assert "y[{0},{1}] = f8e4m3fn(" in scaled.text
+    inputs = scaled.random_inputs(seed=1)
+    expected = np.clip(inputs["x"] * inputs["s"][:, None], -448, 448)
+    np.testing.assert_allclose(scaled.reference(inputs)["y"], expected, rtol=2**-4, atol=2**-10)

@@ -17,6 +17,9 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    NARROW_FLOATS,
+    STORAGE,
+    STORAGE_INTEGERS,
     TO_WHOLE,
     arithmetic,
     compute_dtype,
@@ -42,7 +45,9 @@ class Scalars:
         """The assignment or accumulation of one scalar."""
         dtype = self.dtypes[op.target.array]
         place = self.place(op.target, scopes)
-        compute = arithmetic(self.compute_dtype(op))
+        if moves_bytes(op, dtype):
+            return f"{place} = {self.place(op.reads[0], scopes)};"
+        compute = converted_in(self.compute_dtype(op))
 
         def operand(value: Operand, wanted: str) -> str:
             if isinstance(value, Number):
@@ -57,10 +62,10 @@ class Scalars:
             return f"{place} = {dtype}_fma({a}, {b}, {place});"
         value, got = self._expression(op, compute, [operand(o, w) for o, w in self._wanted(op, compute)])
         inner = arithmetic(dtype)  # f16 and bf16: what is written is rounded from f32
-        if op.function in HALVES:
+        if op.function in NARROW_FLOATS:
             value, got = scalar_conversion(value, got, op.function), op.function
         if not op.accumulate:
-            if got != dtype and not (got == "bool" and dtype != "bool" and dtype not in HALVES):
+            if got != dtype and not (got == "bool" and dtype != "bool" and dtype not in NARROW_FLOATS):
                 value = scalar_conversion(value, got, dtype)
             return f"{place} = {value};"
         value = scalar_conversion(value, got, inner) if got != "bool" else value
@@ -116,7 +121,12 @@ class Scalars:
                 return f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})", dtype
             if function == "/":
                 divisor = op.operands[1]
-                if isinstance(divisor, Number) and divisor.value not in (0, -1):
+                if isinstance(divisor, Number) and literal(divisor.value, dtype) not in (
+                    "0",
+                    "0u",
+                    "0ull",
+                    "-1",
+                ):
                     return f"{values[0]} / {atom(values[1])}", dtype
                 return f"{kind}_divide({values[0]}, {values[1]})", dtype
             named = WRAPPING.get(function, function)
@@ -132,6 +142,17 @@ class Scalars:
     def extreme(self, op: Op, kind: str, values: Sequence[str]) -> str:
         """The maximum or minimum of two floating-point numbers, or vectors of them."""
         return f"{kind}_{op.function}({', '.join(values)})"
+
+
+def converted_in(dtype: str) -> str:
+    """The dtype that an operation's operands are converted to: integers of four and two bits are made of each
+    dtype directly, so that what is beyond them is cut off, or the nearest."""
+    return dtype if dtype in STORAGE_INTEGERS else arithmetic(dtype)
+
+
+def moves_bytes(op: Op, dtype: str) -> bool:
+    """Is it a copy within a dtype that is only stored? It has no need of any conversion."""
+    return not op.function and not op.accumulate and dtype in STORAGE
 
 
 def c_type(dtype: str) -> str:

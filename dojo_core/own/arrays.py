@@ -18,7 +18,7 @@ from dojo_core.own.axes import Axes, KernelError, Number, axes_named, is_axis_na
 from dojo_core.primitives import Builder, Condition
 from dojo_core.primitives.array import is_identifier
 from dojo_core.primitives.contractions import contract_named, parsed_form
-from dojo_core.program.dtypes import COMPARISONS
+from dojo_core.program.dtypes import COMPARISONS, STORAGE, STORAGE_INTEGERS
 from dojo_core.program.tree import DTYPE_BYTES, Access
 
 View = primitives.Array
@@ -218,7 +218,7 @@ class Array:
             raise KernelError(f"{self} has no axis to reduce over: name at least one.")
         held = None if where is None else _condition(where, self.names, str(self))
         left = [name for name in self.names if name not in gone]
-        made = primitives.reduce(self.owner.builder, accumulate, self.view, numbers, where=held)
+        made = primitives.reduce(self.owner.builder, accumulate, _computable(self).view, numbers, where=held)
         return self.owner.array(left, made)
 
     def scan(self, axis: str, accumulate: str = "+", exclusive: bool = False, reverse: bool = False) -> Array:
@@ -228,7 +228,7 @@ class Array:
         """
         number = self.axis(axis, "to scan along")
         b = self.owner.builder
-        return self._of(primitives.scan(b, accumulate, self.view, number, exclusive, reverse))
+        return self._of(primitives.scan(b, accumulate, _computable(self).view, number, exclusive, reverse))
 
     # ------------------------------------------------------------------ views
 
@@ -322,9 +322,20 @@ class Array:
 # ---------------------------------------------------------------------------- operations on several
 
 
+def _computable(array: Array) -> Array:
+    """Raises KernelError for numbers that are only stored."""
+    if array.dtype in STORAGE:
+        wider = "i32" if array.dtype in STORAGE_INTEGERS else "f32"
+        raise KernelError(
+            f"{array} is {array.dtype}, which is stored and converted, not computed in: convert it first, "
+            f"with .to({wider!r})."
+        )
+    return array
+
+
 def _plain(value: object, function: str) -> Array | Number:
     if isinstance(value, Array):
-        return value
+        return _computable(value) if function else value
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
@@ -531,5 +542,7 @@ def einsum(spec: str, *arrays: Array, where: Array | None = None) -> Array:
     held = None if where is None else _condition(where, (*wanted, *over), f"einsum {spec!r}")
     owner = arrays[0].owner
     dtype = common_dtype("*", arrays)
-    view = contract_named(owner.builder, forms, wanted, [a.view for a in arrays], dtype=dtype, where=held)
+    view = contract_named(
+        owner.builder, forms, wanted, [_computable(a).view for a in arrays], dtype=dtype, where=held
+    )
     return owner.array(wanted, view)

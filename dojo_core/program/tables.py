@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from dojo_core.program.affine import Affine
 
-TABLE_DTYPES = ("u8", "i8", "i16", "i32")
+TABLE_DTYPES = ("u8", "i8", "u16", "i16", "i32")
 
 
 @dataclass(frozen=True)
