@@ -409,6 +409,37 @@ def test_what_is_put_into_two_arrays_is_copied_into_the_second():
     assert body(text)[0] == "2 y2[{0}] = exp(x0[{0}])" and len(body(text)) == 5
 
 
+def test_what_is_padded_is_computed_in_the_middle():
+    def convolved(b, x, w):
+        return convolve(b, elementwise(b, "exp", x), w, pads=[(1, 2)])
+
+    text = agrees(
+        convolved, lambda x, w: numpy_conv(np.exp(x), w, (1,), (1,), 1, ((1, 2),)), (2, 3, 5), (4, 3, 2)
+    )
+    assert body(text)[:2] == [
+        "2 3 8 padded[{0},{1},{2}] = 0",
+        "2 3 5 padded[{0},{1},{2}+1] = exp(x0[{0},{1},{2}])",
+    ]
+
+
+def test_a_scan_from_the_end_is_written_from_the_end():
+    text = agrees(lambda b, x: scan(b, "+", x, 0, reverse=True), lambda x: x[::-1].cumsum()[::-1], (5,))
+    assert body(text) == ["y0[4] = x0[4]", "4 y0[-{0}+3] = y0[-{0}+4] + x0[-{0}+3]"]
+
+
+def test_part_of_an_array_and_another_dtype_are_copies():
+    parts = {"first": (0, 2, 1), "last": (1, 3, 1), "backwards": (1, None, -1)}
+    for start, stop, step in parts.values():
+        text = agrees(
+            lambda b, x, s=start, e=stop, t=step: slice_(b, elementwise(b, "exp", x), 0, s, e, t),
+            lambda x, s=start, e=stop, t=step: np.exp(x)[s:e:t],
+            (3,),
+        )
+        assert len(body(text)) == 2
+    text = agrees(lambda b, x: formula(b, "e", dtype="f64", e=elementwise(b, "exp", x)), np.exp, (3,))
+    assert body(text) == ["3 t1[{0}] = exp(x0[{0}])", "3 y0[{0}] = t1[{0}]"]
+
+
 def test_what_a_later_pass_overwrites_stays_where_it_was():
     """The sum begins with e, which is read again afterwards."""
 
