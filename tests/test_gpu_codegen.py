@@ -299,13 +299,18 @@ OF_FLOATS = (*OF_REALS, *TO_WHOLE, "abs", "sign", "isnan", "isinf", "fmod")
 OF_INTEGERS = (*LOGICAL, *SHIFTS, "fmod", "sign", "abs", "max")
 WRITTEN |= {
     "functions_f32": functions("f32", "f32", OF_FLOATS),
-    "functions_f64": functions("f64", "f32", OF_FLOATS),
     "functions_i32": functions("i32", "i32", OF_INTEGERS),
+}
+MORE = {
+    "functions_f64": functions("f64", "f32", OF_FLOATS),
     "functions_u8": functions("u8", "u8", OF_INTEGERS),
 }
 
 
-@pytest.mark.parametrize("dialect", ["cuda", "hip"])
+COMPILED = [*NAMES, *WRITTEN, *(pytest.param(name, marks=pytest.mark.soak) for name in MORE)]
+
+
+@pytest.mark.parametrize("dialect", ["cuda", pytest.param("hip", marks=pytest.mark.soak)])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_functions_compute_what_they_say(dialect):
     rng = np.random.default_rng(3)
@@ -318,7 +323,7 @@ def test_functions_compute_what_they_say(dialect):
         ("functions_i32", {"x": whole, "w": np.roll(whole, 5)}),
         ("functions_u8", {"x": whole % 256, "w": np.roll(whole, 5) % 12}),
     ):
-        program = parse(WRITTEN[name])
+        program = parse((WRITTEN | MORE)[name])
         got, fault = emulate(code_of(program, hip=dialect == "hip"), inputs)
         assert not fault
         meant = interpret(program, inputs)
@@ -350,19 +355,19 @@ def test_nvcc_takes_them_without_a_warning(tmp_path):
 
 
 @pytest.mark.skipif(not nvrtc(), reason="NVRTC is missing: pip install 'dojo[gpu]'")
-@pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
+@pytest.mark.parametrize("name", COMPILED)
 def test_nvrtc_takes_it(name):
     assert build.compiled(
-        code_of(parse(WRITTEN[name]) if name in WRITTEN else program_named(name)), "sm_90"
+        code_of(parse((WRITTEN | MORE)[name]) if name not in NAMES else program_named(name)), "sm_90"
     ).exists()
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")
-@pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
+@pytest.mark.parametrize("name", COMPILED)
 def test_clang_takes_it_for_an_amd_gpu(name, tmp_path):
     source = tmp_path / "kernels.hip"
     mixed = MIXED.replace("4:b", "8:b").replace("2:g", "1:g").replace("*4", "*8")  # a wave of 64
-    written = {**WRITTEN, "mixed": mixed}
+    written = {**WRITTEN, **MORE, "mixed": mixed}
     program = parse(written[name]) if name in written else program_named(name)
     source.write_text(code_of(program, hip=True).text)
     command = [

@@ -62,6 +62,7 @@ LARGE = {
 UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in DTYPE_BYTES]
 BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2]
 NUMBERS = ("0", "1", "-2", "inf", "-inf")  # max and min beside a number are compiled otherwise
+SOME = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow", "sin", "log1p")
 COUNT = 1280  # a multiple of every number of lanes
 ROWS, TERMS = 64, 64
 
@@ -107,13 +108,13 @@ def operands(dtype: str) -> dict[str, np.ndarray]:
 
 
 def expressions(dtype: str, lanes: int, whole: bool) -> list[str]:
-    """What is computed of x, w and v. Of what has no vector form, nothing; where not ``whole``, every fourth
-    function of reals in vectors of another dtype than f32, which are the C library's or those of f32."""
+    """What is computed of x, w and v. Of what has no vector form, nothing; where not ``whole``, some
+    functions of reals in other dtypes than f32: they are the C library's, or those of f32."""
     real, vector = dtype in FLOATS, lanes > 1
 
     def has(f: str) -> bool:
         none = (*LOGICAL, *SHIFTS) if real else (*OF_REALS, *SHIFTS) if dtype == "bool" else OF_REALS
-        if vector and not whole and dtype != "f32" and f in OF_REALS and f not in OF_REALS[lanes % 3 :: 4]:
+        if f in OF_REALS and not whole and dtype != "f32" and f not in SOME:
             return False
         return f not in none and not (vector and (not FUNCTIONS[f].vector or (f in DIVISIONS and not real)))
 
