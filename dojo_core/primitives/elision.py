@@ -42,8 +42,7 @@ def without_copies(body: Sequence[Node], temporaries: Temporaries, kept: frozens
         if shorter is None:
             number += 1
         else:
-            nodes = shorter
-            number = 0
+            nodes = shorter  # the next one stands in its place
     return nodes
 
 
