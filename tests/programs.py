@@ -1,6 +1,6 @@
 """Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
-locations, guards, tiles, scans, constant tables, buffers shared, contracted or private, parallel scopes,
-mixed dtypes and conversions, what a machine instruction computes; small extents.
+locations, guards, tiles, scans, constant tables, index arrays, buffers shared, contracted or private,
+parallel scopes, mixed dtypes and conversions, what a machine instruction computes; small extents.
 
 ``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
 shrink.
@@ -75,8 +75,13 @@ class _Writer:
         self.open: list[int] = []  # sizes of the scopes around the last operation
         self.lines: list[str] = []
         self.arrays: list[_Array] = []
-        self.tabled = rng.random() < 0.2
+        roll = rng.random()
+        self.tabled, self.indexed = roll < 0.2, 0.2 <= roll < 0.35
         self.tables: list[str] = []
+        self.indices: list[_Array] = []  # inputs that indices are read from
+        self.domains: list[str] = []
+        self.clamped: list[_Array] = []  # what operations make of them
+        self.made: list[str] = []  # these operations, which come first
         self.dtype = rng.choice(("f32", "f32", "f32", "f64", "i32"))
         self.mixed = rng.random() < 0.35
         self.extents = [rng.choice(EXTENTS) for _ in range(2)]
@@ -138,15 +143,40 @@ class _Writer:
         if not depths or most < 1 or math.prod(self.open[d] for d in depths) > 40:
             return None
         sizes = [self.open[d] for d in depths]
+        if self.indexed:
+            name = self.index_array(tuple(sizes), most)
+            return f"{name}[{','.join(f'{{{d}}}' for d in depths)}]*{factor}{rest}"
         values = " ".join(str(rng.randint(0, most)) for _ in range(math.prod(sizes)))
         name = f"k{len(self.tables)}"
         self.tables.append(f"table {name} u8 [{', '.join(map(str, sizes))}] = {values}")
         return f"{name}[{','.join(f'{{{d}}}' for d in depths)}]*{factor}{rest}"
 
+    def index_array(self, sizes: tuple[int, ...], most: int) -> str:
+        """An array of whole numbers up to ``most``: an input, a copy of one, or one that is clamped."""
+        rng, name = self.rng, f"i{len(self.indices)}"
+        kind, nest = rng.random(), " ".join(map(str, sizes))
+        at = ",".join(f"{{{d}}}" for d in range(len(sizes)))
+        self.indices.append(_Array(name, sizes, rng.choice(("i32", "u8", "i64"))))
+        if kind < 0.75:
+            self.domains.append(f"domain {name} 0 {most}")
+        if kind < 0.5:
+            return name
+        copy = _Array(f"j{name}", sizes, self.indices[-1].dtype)
+        self.clamped.append(copy)
+        if kind < 0.75:
+            self.made.append(f"{nest} {copy.name}[{at}] = {name}[{at}]")
+            return copy.name
+        last = _Array(f"k{name}", sizes, copy.dtype)
+        self.clamped.append(last)
+        self.made.append(f"{nest} {copy.name}[{at}] = max({name}[{at}],0)")
+        self.made.append(f"{nest} {last.name}[{at}] = min({copy.name}[{at}],{most})")
+        return last.name
+
     def access(self, array: _Array, aligned: bool = True) -> str:
         index = []
         for k, size in enumerate(array.sizes):
-            looked = self.looked_up(size) if self.tabled and self.rng.random() < 0.4 else None
+            indirect = self.tabled or self.indexed
+            looked = self.looked_up(size) if indirect and self.rng.random() < 0.4 else None
             if looked is not None:
                 index.append(looked)
                 continue
@@ -316,10 +346,11 @@ class _Writer:
         free = [a.name for a in self.arrays[:-1] if a.name not in given]
         often = rng.choice((0.0, 0.1, 0.5))
         outputs = ["y"] + [name for name in free if rng.random() < often]
-        lines = ["kernel k", "in " + ", ".join(a.name for a in inputs), "out " + ", ".join(outputs)]
-        lines += self.tables
-        lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in self.arrays]
-        return "\n".join(lines + self.lines) + "\n"
+        every = [*self.arrays, *self.indices, *self.clamped]
+        named = ", ".join(a.name for a in [*inputs, *self.indices])
+        lines = ["kernel k", f"in {named}", "out " + ", ".join(outputs), *self.domains, *self.tables]
+        lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in every]
+        return "\n".join([*lines, *self.made, *self.lines]) + "\n"
 
 
 def random_plain(rng: random.Random) -> Program | None:

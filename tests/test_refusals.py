@@ -339,6 +339,8 @@ VALUES = [
     Case(2, "forward y t", "x bool [8] heap\ny bool [8] heap\nt bool [8] heap", "8 t[{0}] = 2\n8 y[{0}] = t[{0}] - x[{0}]", "inexact"),
     Case(2, "forward y t", heap(x="8", y="8", t="8"), "8 t[{0}] = 1e-50\n8 y[{0}] = select(t[{0}],x[{0}],2)", "inexact"),
     Case(3, "forward y t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
+    Case(5, "forward y t", "x f32 [8] heap\ny f32 [8] heap\nt i32 [8] heap", "8 t[{0}] = 2\n8 y[{0}] = x[t[{0}]]", "index-form"),
+    Case(5, "forward y t", "x f32 [8] heap\nw u8 [256] heap\ny f32 [8] heap\nt u8 [8] heap\nu u8 [8] heap", "8 u[{0}] = {0}\n8 t[{0}] = w[u[{0}]]\n8 y[{0}] = w[t[{0}]]", "index-form"),
     Case(0, "forward q t", XTY, APART, "no-such-place"),
     Case(1, "recompute y t x", XTY, APART, "name-taken"),
     Case(1, "recompute y t r", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}] + t[0]", "not-read"),

@@ -93,7 +93,7 @@ def map_accesses_at(
             return change(access, above, node) if access.array in arrays else access
 
         def operand(value: Operand) -> Operand:
-            return one(value) if isinstance(value, Access) else value
+            return one(value).reindexed(one) if isinstance(value, Access) else value
 
         return Op(
             one(node.target),

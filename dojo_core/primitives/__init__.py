@@ -16,6 +16,7 @@ from dojo_core.primitives.gathering import gather
 from dojo_core.primitives.pooling import max_pool_with_places, pool
 from dojo_core.primitives.reductions import arg_reduce, mean, reduce
 from dojo_core.primitives.scans import scan
+from dojo_core.primitives.scattering import scatter
 from dojo_core.primitives.views import (
     broadcast,
     flip,
@@ -55,6 +56,7 @@ __all__ = [
     "reduce",
     "reshape",
     "scan",
+    "scatter",
     "select",
     "slice_",
     "split",

@@ -74,7 +74,7 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
     if op.function in DTYPE_BYTES:
         return op.function
     if op.function in COMPARISONS:
-        return _compared(op, [dtypes[a.array] for a in op.reads])
+        return _compared(op, [dtypes[a.array] for a in op.sources])
     target = arithmetic(dtypes[op.target.array])
     return "i64" if target == "bool" and op.function not in ("", "select", *LOGICAL) else target
 

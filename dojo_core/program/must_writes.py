@@ -47,7 +47,7 @@ def coverage(
     reaches no output. With ``earlier``, writes in earlier iterations of a scope that they share with the
     read count too, as one stage of a pipeline writes what the next one reads some iterations later.
     """
-    read = _relaxed(read)
+    read = relaxed(read)
     array, path = read.element.array, read.leaf.path
     partial: list[tuple[MemoryAccess, tuple[Constraint, ...]]] = []
     # From the read back: the nearer a write, the more scopes it shares.
@@ -75,8 +75,9 @@ def coverage(
     return None
 
 
-def _relaxed(read: MemoryAccess) -> MemoryAccess:
-    """A read through a table as a read of every cell that the table's extremes allow: under scopes more."""
+def relaxed(read: MemoryAccess) -> MemoryAccess:
+    """An indirect read as a read of every cell that the extremes of what is looked up allow: under scopes
+    more."""
     if not read.element.indirect:
         return read
     index: list[Index] = []
@@ -299,16 +300,16 @@ def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
 def unset(read: MemoryAccess, accesses: Sequence[MemoryAccess]) -> Witness | None:
     """An instance of a read that no write before it surely sets, where `coverage` with ``any_value`` finds
     none that is sure. None where no instance is known, and of what the caller reads."""
-    relaxed = _relaxed(read)
+    wide = relaxed(read)
     writes = [w for w in accesses if w.kind != "r" and w.element.array == read.element.array]
     sides = []
     for write in reversed([w for w in writes if w.leaf.path < read.leaf.path]):
-        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), accesses)
+        each = _uncovered_sides(write, wide, shared_depth(write, wide), accesses)
         if each is not None:
             sides.append(each)
     if not read.leaf.path or _combinations(sides) > LIMIT:
         return None
-    point = _outside(tuple([s.size for s in relaxed.leaf.scopes]), read.leaf.op.guard, tuple(sides))
+    point = _outside(tuple([s.size for s in wide.leaf.scopes]), read.leaf.op.guard, tuple(sides))
     if point is None:
         return None
     values = point[: len(read.leaf.scopes)]
