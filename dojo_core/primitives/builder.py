@@ -11,10 +11,10 @@ import numpy as np
 
 from dojo_core.faults import text_fault
 from dojo_core.primitives.array import Array, BuildError, axis_of, identifier, is_identifier
-from dojo_core.primitives.elision import goes_along, inverse, without_copies
+from dojo_core.primitives.elision import accessing, goes_along, inverse, without_copies
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
-from dojo_core.program.tables import Index, affine, composed
+from dojo_core.program.tables import Index, composed
 from dojo_core.program.text import parse
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -25,7 +25,6 @@ from dojo_core.program.tree import (
     Node,
     Number,
     Op,
-    Operand,
     Program,
     Scope,
     substituted,
@@ -339,10 +338,4 @@ def _renamed(node: Node, names: Mapping[str, str], places: Mapping[str, tuple[Af
             index = tuple(composed(form, dict(enumerate(old.index))) for form in places[old.array])
         return Access(names[old.array], index)
 
-    def operand(old: Operand) -> Operand:
-        return access(old) if isinstance(old, Access) else old
-
-    target = access(node.target)
-    for form in target.index:
-        affine(form)
-    return replace(node, target=target, operands=tuple(map(operand, node.operands)))
+    return accessing(node, access)

@@ -9,12 +9,12 @@ temporary, the nests that write it can write the whole in its place::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import Index, composed
-from dojo_core.program.tree import Access, Node, Number, Scope, leaves
+from dojo_core.program.tree import Access, Node, Number, Op, Operand, Scope, leaves
 
 # Dimensions and dtype of each temporary by name.
 Temporaries = Mapping[str, tuple[str, Sequence[int]]]
@@ -141,5 +141,13 @@ def _moved(node: Node, copy: _Copy) -> Node:
             return old
         return Access(copy.target, tuple(composed(form, dict(enumerate(old.index))) for form in copy.index))
 
-    operands = tuple(access(o) if isinstance(o, Access) else o for o in node.operands)
-    return replace(node, target=access(node.target), operands=operands)
+    return accessing(node, access)
+
+
+def accessing(op: Op, change: Callable[[Access], Access]) -> Op:
+    """An operation with other accesses: its target, its operands, what their indices are read from."""
+
+    def changed(operand: Operand) -> Operand:
+        return change(operand.reindexed(change)) if isinstance(operand, Access) else operand
+
+    return replace(op, target=change(op.target), operands=tuple(map(changed, op.operands)))
