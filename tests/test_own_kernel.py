@@ -195,6 +195,19 @@ def test_axes_are_split_merged_concatenated_and_padded():
     assert "3 8 negative[{0},{1}] = -x[{0},{1}]\n" in heads.text  # the split is a view of it
 
 
+@kernel({"v": 9, "d": 4, "b": 2, "k": 3}, rows="vd", i="bk i64", x="bv", domains={"i": (0, 8)})
+def embedded(rows, i, x):
+    return {"e": rows.take("v", i), "own": x.take("v", i)}
+
+
+def test_places_are_read_from_an_array():
+    inputs = embedded.random_inputs()
+    made = embedded.reference(inputs)
+    np.testing.assert_array_equal(made["e"], inputs["rows"][inputs["i"]].astype(float))
+    np.testing.assert_array_equal(made["own"], np.take_along_axis(inputs["x"], inputs["i"], 1).astype(float))
+    assert "2 3 own[{0},{1}] = x[{0},i[{0},{1}]]\n" in embedded.text
+
+
 @kernel({"n": 6}, x="n")
 def running(x):
     padded = x.pad({"n": (2, 1)}, mode="edge").slice("n", None, None, -1)
@@ -271,6 +284,9 @@ MN = {"m": 4, "n": 8}
         (MN, {"x": "mn"}, lambda x: x.split("n", "mb", m=2), "'m' is no new axis for x[m=4, n=8]"),
         (MN, {"x": "mn"}, lambda x: x.merge("nm", "m").merge("mm", "k"), "do not become 'k': name each once"),
         (MN, {"x": "mn", "w": "n"}, lambda x, w: concatenate("n", x, w), "other axes differ."),
+        (MN, {"x": "mn"}, lambda x: x.take("n", 3), "take reads places from an array"),
+        (MN, {"x": "mn"}, lambda x: x.take("n", x), "Indices are integers, not f32"),
+        (MN, {"x": "mn", "w": "mn u8"}, lambda x, w: x.slice("m", 1).take("n", w), "Axis m is 3 long"),
         (MN, {"x": "mn"}, lambda x: concatenate("k", x), "has no axis 'k' to concatenate along."),
     ],
 )

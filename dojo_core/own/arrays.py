@@ -257,6 +257,25 @@ class Array:
         number = self.axis(axis, "to slice")
         return self._of(primitives.slice_(self.owner.builder, self.view, number, start, stop, step))
 
+    def take(self, axis: str, index: Array) -> Array:
+        """A view of the places that an integer array says: ``rows.take("n", i)`` has those of ``i`` for n.
+
+        Axes that both have are the same one: ``x[b,n].take("n", i[b,k])`` is ``x[b,i[b,k]]``. What the domain
+        of ``i`` does not keep within the axis is brought into it; negative places count from the end.
+        """
+        number = self.axis(axis, "to take from")
+        if not isinstance(index, Array):
+            raise KernelError(f"take reads places from an array of the kernel, and {index!r} is none.")
+        b = self.owner.builder
+        gathered = primitives.gather(b, self.view, index.view, number)
+        names = (*self.names[:number], *index.names, *self.names[number + 1 :])
+        mine = dict(self.axes)
+        for name, size in index.axes:
+            if name != axis and mine.get(name, size) != size:
+                raise KernelError(f"Axis {name} is {mine[name]} long in {self} and {size} in {index}.")
+        wanted = tuple(dict.fromkeys(names))
+        return self.owner.array(wanted, contract_named(b, [names], wanted, [gathered]))
+
     def split(self, axis: str, into: str, **sizes: int) -> Array:
         """An axis as several, the first the outermost: ``x.split("c", "h d", h=8)``.
 

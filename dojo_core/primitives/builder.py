@@ -11,10 +11,10 @@ import numpy as np
 
 from dojo_core.faults import text_fault
 from dojo_core.primitives.array import Array, BuildError, axis_of, identifier, is_identifier
-from dojo_core.primitives.elision import without_copies
+from dojo_core.primitives.elision import accessing, goes_along, inverse, without_copies
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
-from dojo_core.program.tables import Index, affine, composed
+from dojo_core.program.tables import Index, composed
 from dojo_core.program.text import parse
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -25,7 +25,6 @@ from dojo_core.program.tree import (
     Node,
     Number,
     Op,
-    Operand,
     Program,
     Scope,
     substituted,
@@ -228,20 +227,18 @@ class Builder:
             return None
         if operand.array in {output.stored for output in self.outputs.values()}:
             return None
-        dim_of: dict[int, int] = {}  # the dimension that each factor goes along
-        for dim, form in enumerate(operand.index):
-            if not (isinstance(form, Affine) and len(form.terms) == 1 and form.terms[0][1] == 1):
-                return None
-            if form.const:
-                return None
-            dim_of[form.terms[0][0]] = dim
         sizes = self.temporaries[operand.array][1]
         factors = array.factors
-        if len(dim_of) < max(len(factors), len(sizes)) or any(factors[n] != sizes[dim_of[n]] for n in dim_of):
+        places: dict[int, Affine] = {}  # of each factor, from the indices of the stored array
+        for dim, form in enumerate(operand.index):
+            along = goes_along(form)
+            if along is None or factors[along] != sizes[dim]:
+                return None
+            places[along] = inverse(form, dim)
+        if len(places) < max(len(factors), len(sizes)):
             return None
         index = tuple(
-            _joined(axis, [Affine.iterator(dim_of[n]) for n in array.numbers(k)])
-            for k, axis in enumerate(array.axes)
+            _joined(axis, [places[n] for n in array.numbers(k)]) for k, axis in enumerate(array.axes)
         )
         return _Output(operand.array, array.shape, index)
 
@@ -341,10 +338,4 @@ def _renamed(node: Node, names: Mapping[str, str], places: Mapping[str, tuple[Af
             index = tuple(composed(form, dict(enumerate(old.index))) for form in places[old.array])
         return Access(names[old.array], index)
 
-    def operand(old: Operand) -> Operand:
-        return access(old) if isinstance(old, Access) else old
-
-    target = access(node.target)
-    for form in target.index:
-        affine(form)
-    return replace(node, target=target, operands=tuple(map(operand, node.operands)))
+    return accessing(node, access)

@@ -19,7 +19,9 @@ def scatter(b: Builder, base: Array, places: Array, updates: Array, accumulate: 
     rows, width = base.shape
     (count,) = places.shape
     if updates.shape != (count, width):
-        raise BuildError(f"{count} places of rows of {width} take no updates of the shape {list(updates.shape)}.")
+        raise BuildError(
+            f"{count} places of rows of {width} take no updates of the shape {list(updates.shape)}."
+        )
     result = fresh(b, base.dtype, (rows, width))
     write(b, result, "", base)
     if not count or base.empty:
@@ -45,5 +47,3 @@ def scatter(b: Builder, base: Array, places: Array, updates: Array, accumulate: 
         op = Op(target, accumulate, "select", (here, update, Number(IDENTITY[accumulate])))
     b.add(*nest(sizes, (op,)))
     return result
-
-
