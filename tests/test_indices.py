@@ -160,6 +160,17 @@ def test_meaning_is_numpys_indexing():
     assert "y[i0*8 + i2] += x[i[i0*2 + i1]*8 + i2];" in generate(gather).text
 
 
+def test_a_part_of_an_index_may_be_beyond_32_bits():
+    text = (
+        "kernel far\nin x, i\nout y\ndomain i 1000000 1000003\nx f32 [12289] heap\ni i32 [4] heap\ny f32 [4] heap\n"
+        "4 y[{0}] = x[i[{0}]*4096-4096000000]\n"
+    )
+    far = parse(text)
+    assert "(i64)i[i0]*4096 - 4096000000" in generate(far).text
+    inputs = random_inputs(far)
+    agree(run_program(far, inputs), interpret(far, inputs))
+
+
 def test_an_index_array_may_be_written_while_it_is_read():
     """A walk along links, each step where the one before led."""
     linked = program("j[0] = 0\n4 y[{0}] = x[j[0]]\n| j[0] = i[{0}]", "j i32 [1] heap")
