@@ -7,8 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from agents.passes import pass_moves
 from dojo_core import TextError, apply, legal_moves, parse, why
 from dojo_core.faults import program_fault
+from dojo_core.game import Game
 from dojo_core.measure.pool import draw
 from dojo_core.moves import inverse
 from dojo_core.program.definedness import first_unset
@@ -410,3 +412,44 @@ def test_a_core_without_indirection_says_so():
 def test_random_programs_have_index_arrays():
     found = [random_program(random.Random(seed)).index_arrays for seed in range(60)]
     assert sum(map(bool, found)) >= 3
+
+
+CHAIN = """\
+kernel softmax
+in x, i, k, u
+out y
+domain i 0 5
+domain k 0 3
+x f32 [6, 8] heap
+i i32 [4] heap
+k i32 [4] heap
+u f32 [4] heap
+d f32 [4, 8] heap
+e f32 [4, 8] heap
+y f32 [4] heap
+4 8 d[{0},{1}] = x[i[{0}],{1}] - SHIFT
+4 8 e[{0},{1}] = exp(d[{0},{1}])
+4 y[{0}] = 0
+| 8 y[{0}] += e[{0},{1}]
+"""
+
+
+@pytest.mark.parametrize(("shift", "back"), [("u[{0}]", True), ("u[k[{0}]]", False)])
+def test_one_pass_over_rows_that_are_looked_up(shift, back):
+    start = parse(CHAIN.replace("SHIFT", shift))
+    once = apply(start, "online_rescale y#1@1 o", policy="algebraic")
+    inputs = random_inputs(start)
+    agree(interpret(once, inputs), interpret(start, inputs), 1e-9)
+    assert why(once, "sum_exp_again o e", policy="algebraic").legal == back
+
+
+def test_passes_play_on_large_programs_that_look_up_what_they_have_made():
+    """No heuristic takes an index for affine; nothing goes through all cells."""
+    text = (
+        "kernel embed\nin w, i\nout y\nw f32 [32000, 1024] heap\ni i64 [2048] heap\na i64 [2048] heap\nb i64 [2048] heap\n"
+        "t f32 [32000, 1024] heap\ny f32 [2048, 1024] heap\n32000 1024 t[{0},{1}] = w[{0},{1}]*2\n"
+        "2048 a[{0}] = max(i[{0}],0)\n2048 b[{0}] = min(a[{0}],31999)\n2048 1024 y[{0},{1}] = t[b[{0}],{1}]\n"
+    )
+    assert program_fault(parse(text)) is None
+    for name in ("naive", "heuristic"):
+        assert pass_moves(Game.new(parse(text)), name)
