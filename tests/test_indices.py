@@ -149,6 +149,32 @@ def test_what_may_wrap_around_may_be_anything():
         parse(text.replace("254", "255"))
 
 
+@pytest.mark.parametrize(("domain", "dtype", "most"), [
+    ("0 3", "f32", 3), ("0 3.5", "f32", 4), ("0 3.99999999", "f32", 4), ("0.5 3.999", "bf16", 4),
+    ("0 300", "bf16", 2**31 - 1),  # 300 lies between two values
+])  # fmt: skip
+def test_the_end_of_a_domain_may_be_rounded(domain, dtype, most):
+    text = (
+        f"kernel p\nin z, x\nout y\ndomain z {domain}\nz {dtype} [4] heap\nx f32 [5] heap\ny f32 [4] heap\nj i32 [4] heap\n"
+        "4 j[{0}] = i32(z[{0}])\n4 y[{0}] = x[j[{0}]]\n"
+    )
+    if most < 5:
+        assert bounds_of(parse(text))["j"] == (0, most)
+    else:
+        with pytest.raises(TextError, match=f"to {most}, outside 0 to 4"):
+            parse(text)
+
+
+def test_an_iterator_may_be_rounded():
+    text = (
+        "kernel p\nin x\nout y\nx f32 [2052] heap\ny f32 [2052] heap\na f16 [2052] heap\nj i32 [2052] heap\n"
+        "2052 a[{0}] = {0}\n2052 j[{0}] = i32(a[{0}])\n2052 y[{0}] = x[j[{0}]]\n"
+    )
+    with pytest.raises(TextError, match="outside 0 to 2051"):
+        parse(text)
+    assert bounds_of(parse(text.replace("a f16", "a f32")))["j"] == (0, 2051)
+
+
 def test_meaning_is_numpys_indexing():
     gather = parse(GATHER)
     inputs = random_inputs(gather)
