@@ -216,8 +216,7 @@ def indirect_text(
     index: Indirect, scopes: Sequence[Scope], looked_up: Callable[[Lookup, Sequence[Scope]], str]
 ) -> str:
     """The same of an indirect index; ``looked_up`` gives the text of what a table or an array holds."""
-    low, high = index.bounds([s.size for s in scopes])
-    wide = low < -(2**31) or high >= 2**31
+    wide = index.reach([s.size for s in scopes]) >= 2**31
     text = ""
     for lookup, coefficient in index.lookups:
         sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")

@@ -157,6 +157,11 @@ class Indirect:
             low, high = low + min(ends), high + max(ends)
         return low, high
 
+    def reach(self, sizes: Sequence[int]) -> int:
+        """No partial sum is further from 0."""
+        ends = (abs(c) * max(abs(k.source.least), abs(k.source.most)) for k, c in self.lookups)
+        return self.rest.reach(sizes) + sum(ends)
+
     @property
     def through(self) -> tuple[Lookup, ...]:
         """The lookups in arrays, whose values hang on what was written there."""
