@@ -197,7 +197,11 @@ def text(x: str, y: str, operation: str) -> str:
         ("f32", "f4e2m1fn", "y[{0}] = x[{0}]", "f4e2m1fn, the dtype of y, is", "y[{0}] = f4e2m1fn(...)"),
         ("f8e4m3fn", "f8e5m2", "y[{0}] = x[{0}]", "f8e5m2, the dtype of y, is", "f8e5m2(...)"),
         ("f32", "f8e5m2", "y[{0}] max= f8e5m2(x[{0}])", "f8e5m2, the dtype of y, is", "Compute in f32"),
-        ("i4", "i4", "y[{0}] = 3", "i4, the dtype of y, is stored", "i4(...)"),
+        ("i4", "i4", "y[{0}] = 8", "i4, the dtype of y, is stored", "i4(...)"),
+        ("f8e4m3fn", "f8e4m3fn", "y[{0}] = select(w[{0}],x[{0}],inf)", "f8e4m3fn, the dtype of y", "(...)"),
+        ("f8e5m2", "f8e5m2", "y[{0}] = select(x[{0}],w[{0}],x[{0}])", "f8e5m2, the dtype of y", "(...)"),
+        ("f8e5m2", "f8e5m2", "y[{0}] = 1.1", "f8e5m2, the dtype of y, is stored", "f8e5m2(...)"),
+        ("f8e5m2", "f8e5m2", "y[{0}] = {0}", "f8e5m2, the dtype of y, is stored", "f8e5m2(...)"),
         ("f32", "i4", "y[{0}] = i4(8)", "8 is no value of i4", "from -8 to 7"),
         ("f32", "u2", "y[{0}] = u2({0}+1)", "{0}+1 goes beyond u2, whose values are 0 to 3", "wider"),
         ("f8e8m0fnu", "f16", "y[{0}] = x[{0}]", "x is f8e8m0fnu, and f16", "f16(x[{0}])"),
@@ -269,6 +273,55 @@ def test_a_copy_keeps_the_bytes_and_an_infinity_that_a_conversion_would_not():
         program = parse(kernel(f"4 y[{{0}}] = {operation}", buffers))
         for outputs in (interpret(program, {"x": x}), run_program(program, {"x": x})):
             assert alike(outputs["y"], expected)
+
+
+UNSATURATED = """\
+kernel unsaturated
+in x
+out y
+x f32 [12] heap
+t DTYPE [12] heap
+a bool [12] heap
+b bool [12] heap
+u DTYPE [12] heap
+y DTYPE [12] heap
+12 t[{0}] = DTYPE(x[{0}])
+12 a[{0}] = x[{0}] >= LEAST
+12 b[{0}] = x[{0}] <= -LEAST
+12 u[{0}] = select(a[{0}],OVER,t[{0}])
+12 y[{0}] = select(b[{0}],UNDER,u[{0}])
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "over", "under"),
+    [("f8e5m2", "61440", "inf", "-inf"), ("f8e4m3fn", "464.00003", "nan", "nan")],
+)
+def test_without_saturation_a_choice_stands_behind_a_conversion(dtype, least, over, under):
+    """ONNX's ``saturate = 0``: what rounds to more than the greatest number is infinite, or NaN."""
+    text = UNSATURATED.replace("DTYPE", dtype).replace("LEAST", least)
+    program = parse(text.replace("OVER", over).replace("UNDER", under))
+    assert parse(program.text) == program
+    x = [np.inf, -np.inf, np.nan, 61439.0, 61440.0, -61440.0, 1e9, -3.0, 448.0, 464.0, 465.0, -480.0]
+    single = np.array(x, np.float32)
+    with np.errstate(all="ignore"):
+        expected = single.astype(THEIRS[dtype]).astype(np.float64)
+    outputs, fault = emulate(code_of(program), {"x": single})
+    assert not fault
+    found = [run(program, {"x": single})["y"] for run in (interpret, interpret_physical, run_program)]
+    for got in (*found, to_double(outputs["y"], dtype)):
+        assert alike(got, expected)
+
+
+def test_numbers_that_a_dtype_has_are_copied_in_vectors_too():
+    lanes = cpu().vector_widths["f8e5m2"][0]
+    for dtype, number in (("f8e5m2", "-inf"), ("f8e4m3fn", "448"), ("i4", "-8"), ("u2", "3")):
+        at = f"[{{0}}*{lanes}+{{1}}]"
+        body = f"2 {lanes}:v y{at} = {number}"
+        program = parse(kernel(body, f"x f32 [4] heap\ny {dtype} [{2 * lanes}] heap"))
+        x = np.zeros(4)
+        for run in (interpret, run_program):
+            assert (run(program, {"x": x})["y"] == float(number)).all()
 
 
 def test_what_hangs_on_the_order_of_a_sum_may_be_a_neighbour():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.codegen.conversions import integer_literal, scalar_conversion
 from dojo_core.program.affine import Affine
@@ -19,6 +21,7 @@ from dojo_core.program.dtypes import (
     HALVES,
     NARROW_FLOATS,
     STORAGE,
+    STORAGE_FLOATS,
     STORAGE_INTEGERS,
     TO_WHOLE,
     arithmetic,
@@ -27,6 +30,7 @@ from dojo_core.program.dtypes import (
     extremes,
 )
 from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.minifloats import minifloat_stored
 from dojo_core.program.tables import Indirect, Lookup
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Number, Op, Operand, Program, Scope
 
@@ -46,7 +50,7 @@ class Scalars:
         dtype = self.dtypes[op.target.array]
         place = self.place(op.target, scopes)
         if moves_bytes(op, dtype):
-            return f"{place} = {self.place(op.reads[0], scopes)};"
+            return f"{place} = {self._bytes(op, dtype, scopes)};"
         compute = converted_in(self.compute_dtype(op))
 
         def operand(value: Operand, wanted: str) -> str:
@@ -82,6 +86,24 @@ class Scalars:
         else:
             value = f"{c_type(inner)}_{op.accumulate}({value}, {old})"
         return f"{place} = {scalar_conversion(value, inner, dtype)};"
+
+    def _bytes(self, op: Op, dtype: str, scopes: Sequence[Scope]) -> str:
+        """What a copy within a dtype that is only stored writes, one of two where it is a choice."""
+        chosen = [
+            literal(o.value, dtype) if isinstance(o, Number) else self.place(o, scopes)  # type: ignore[arg-type]
+            for o in op.operands[bool(op.function) :]
+        ]
+        if not op.function:
+            return chosen[0]
+        tested = op.operands[0]
+        if isinstance(tested, Access):
+            held = self.dtypes[tested.array]
+            test = scalar_conversion(self.place(tested, scopes), held, arithmetic(held))
+        elif isinstance(tested, Number):
+            test = literal(tested.value, "f64")
+        else:
+            test = f"({index_text(tested, scopes)})"
+        return f"{test} != 0 ? {chosen[0]} : {chosen[1]}"
 
     def compute_dtype(self, op: Op) -> str:
         """The dtype an operation's function is computed in."""
@@ -151,8 +173,8 @@ def converted_in(dtype: str) -> str:
 
 
 def moves_bytes(op: Op, dtype: str) -> bool:
-    """Is it a copy within a dtype that is only stored? It has no need of any conversion."""
-    return not op.function and not op.accumulate and dtype in STORAGE
+    """Is it a copy within a dtype that is only stored, or of one of two? It needs no conversion."""
+    return op.function in ("", "select") and not op.accumulate and dtype in STORAGE
 
 
 def c_type(dtype: str) -> str:
@@ -181,6 +203,8 @@ def literal(value: int | float, dtype: str) -> str:
         if dtype == "f32" and abs(value) <= 2**-150:  # rounds to 0, of which compilers warn
             value = math.copysign(0.0, value)
         return f"{float(value)!r}{suffix}"
+    if dtype in STORAGE_FLOATS:
+        return str(int(minifloat_stored(np.asarray(value, np.float64), dtype)))
     low, high = extremes(dtype)
     # The identity of max is -inf: the least value of an integer type.
     if math.isinf(value):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.minifloats import MINIFLOATS
+from dojo_core.program.minifloats import MINIFLOATS, to_minifloat
 from dojo_core.program.nodes import fact, number_text
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Program
 
@@ -190,13 +190,24 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _stores(op: Op, target: str, dtypes: Mapping[str, str]) -> bool:
-    """Is an operation a conversion, or a copy of what has the same dtype?"""
-    if op.accumulate:
+    """Is an operation a conversion, or a copy of what has the same dtype, or one of two such?"""
+    if op.accumulate or op.function not in ("", "select", *DTYPE_BYTES):
         return False
-    copied = op.operands[0]
-    return op.function in DTYPE_BYTES or (
-        not op.function and isinstance(copied, Access) and dtypes[copied.array] == target
+    copied = () if op.function in DTYPE_BYTES else op.operands[1:] or op.operands
+    return all(
+        dtypes[each.array] == target
+        if isinstance(each, Access)
+        else isinstance(each, Number) and _has(target, each.value)
+        for each in copied
     )
+
+
+def _has(dtype: str, number: int | float) -> bool:
+    """Is a number one of a dtype that is only stored?"""
+    if dtype in STORAGE_INTEGERS:
+        return _fits(number, dtype)
+    value = float(to_minifloat(number, dtype))
+    return value == number or (math.isnan(value) and math.isnan(number))
 
 
 def _number_fault(operand: Operand, dtype: str) -> tuple[str, str] | None:

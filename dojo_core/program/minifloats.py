@@ -164,6 +164,11 @@ def minifloat_stored(values: Array, dtype: str) -> Codes:
     return codes
 
 
+def to_minifloat(number: int | float, dtype: str) -> float:
+    """The nearest number that a dtype has, an infinity where it has one."""
+    return float(minifloat_values(minifloat_stored(np.asarray(number, np.float64), dtype), dtype))
+
+
 def has_sign(dtype: str) -> bool:
     """Are there negative ones?"""
     return isinstance(MINIFLOATS[dtype], Minifloat)
