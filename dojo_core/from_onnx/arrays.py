@@ -289,15 +289,8 @@ class Make:
     def along(self, x: Array, indices: Array, axis: int) -> Array:
         """``x`` at its own index along one axis for each element: both have as many axes, and sizes that are
         the same or, of the indices, 1, but along that axis. Negative indices count from the end."""
-        size, rank = x.shape[axis], len(x.shape)
-        self.promised(indices, size)
-        shape = tuple(x.shape[k] if k != axis else indices.shape[k] for k in range(rank))
-        steps = [math.prod(x.shape[k + 1 :]) for k in range(rank)]
-        others = self.affine(shape, [0 if k == axis else step for k, step in enumerate(steps)])
-        flat = self.formula(
-            "select(i < 0, i + n, i) * s + o", i=indices, n=size, s=steps[axis], o=others, dtype="i64"
-        )
-        return p.gather(self.b, self.reshape(x, (-1,)), self.broadcast(flat, shape), 0)
+        self.promised(indices, x.shape[axis])
+        return p.gather_along(self.b, x, indices, axis)
 
     def costs(self, encoding: str) -> None:
         """Note that the text takes more than one pass over the result."""
