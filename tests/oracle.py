@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from dojo_core.program.dtypes import COMPARISONS
+from dojo_core.program.dtypes import COMPARISONS, KEYS, OF_KEYS
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
@@ -358,7 +358,7 @@ class _Run:
     def plan(self, op: Op) -> _Plan:
         """What is the same in all instances of an operation."""
         kind = self.program.buffer_of[op.target.array].dtype
-        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, "select")
+        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, *KEYS, *OF_KEYS, "select")
         operands: list[_Read | int | Callable[[Indices], int]] = []
         mixed: list[bool] = []
         for operand in op.operands:

@@ -18,7 +18,7 @@ from dojo_core import apply, parse
 from dojo_core.measure.machine import compiler_flags
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, holds
+from dojo_core.program.dtypes import FLOATS, KEYS, OF_KEYS, OF_REALS, arithmetic, extremes, holds
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import lanes_of
@@ -50,8 +50,8 @@ LARGE = {
     "bf16": 3.3895313892515355e38,
 }
 COMPARED = ("<", "<=", ">", ">=", "==", "!=")
-UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in DTYPE_BYTES]
-BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.name not in COMPARED]
+UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in (*DTYPE_BYTES, *OF_KEYS)]
+BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.name not in (*COMPARED, *KEYS)]
 NUMBERS = ("0", "1", "-2", "inf", "-inf")  # max and min beside a number are compiled otherwise
 COUNT = 1280  # a multiple of every number of lanes
 ROWS, TERMS = 64, 64

@@ -19,10 +19,12 @@ FLOATS = ("f64", "f32", "f16", "bf16")
 HALVES = ("f16", "bf16")  # stored in 16 bits, computed in f32, rounded when they are written
 INTEGERS = ("i64", "i32", "i16", "i8", "u8")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+KEYS = ("maxkey", "minkey")  # an f32 and where it stood as one i64, whose order has both
+OF_KEYS = ("keyindex", "keyvalue")
 OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
 # Rounded alike whatever moves are played: what an integer is made of without a doubt. (A quotient may become
 # a product with the reciprocal.)
-_SETTLED = {"", "*", "neg", "abs", "floor", "round", "max", "min", "select", "sqrt", *DTYPE_BYTES}
+_SETTLED = {"", "*", "neg", "abs", "floor", "round", "max", "min", "select", "sqrt", "keyvalue", *DTYPE_BYTES}
 
 # Bits of the numbers that a dtype holds without rounding: whole numbers up to 2**bits.
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
@@ -68,8 +70,17 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
         return op.function
     if op.function in COMPARISONS:
         return _compared(op, [dtypes[a.array] for a in op.reads])
+    if op.function == "keyvalue":
+        return "f32"
     target = arithmetic(dtypes[op.target.array])
     return "i64" if target == "bool" and op.function not in ("", "select") else target
+
+
+def operand_dtype(op: Op, number: int, computed: str) -> str:
+    """The dtype in which a function takes an operand: the one that it is computed in, but for keys."""
+    if op.function in KEYS:
+        return "i64" if number else "f32"
+    return "i64" if op.function in OF_KEYS else computed
 
 
 def _compared(op: Op, reads: list[str]) -> str:
@@ -102,6 +113,8 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
             message = f"{op.target.array} is {target}, which does not hold every {op.function}"
             return message, f"Convert to {target}, or give {op.target.array} the dtype {op.function}."
         return _number_fault(op.operands[0], op.function)
+    if op.function in (*KEYS, *OF_KEYS):
+        return _key_fault(op, dtypes)
     try:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:
@@ -132,6 +145,23 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     if op.function in OF_REALS and computed not in FLOATS:
         message = f"{op.function} is a function of floating-point numbers, and {op.target.array} is {target}"
         return message, "Compute it in f32, and convert the result in a line of its own."
+    return None
+
+
+def _key_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
+    array, target = op.target.array, dtypes[op.target.array]
+    given = "f32" if op.function == "keyvalue" else "i64"
+    if target != given and not (given == "f32" and target == "f64"):
+        message = f"{op.function} gives an {given}, and {array} is {target}"
+        return message, f"Give {array} the dtype {given}, and convert what comes of it in a line of its own."
+    for number, operand in enumerate(op.operands):
+        wanted = operand_dtype(op, number, given)
+        if isinstance(operand, Access) and not holds(wanted, dtypes[operand.array]):
+            message = f"{operand.array} is {dtypes[operand.array]}, and {op.function} takes an {wanted} there"
+            return message, f"Convert it in a line of its own, such as: t[{{0}}] = {wanted}({operand})"
+        fault = _number_fault(operand, wanted)
+        if fault is not None:
+            return fault
     return None
 
 

@@ -28,6 +28,10 @@ _NAMED = [
     Function("pow", 2, vector=False),
     Function("fma", 3),
     Function("select", 3, vector=False),
+    Function("maxkey", 2),
+    Function("minkey", 2),
+    Function("keyindex", 1),
+    Function("keyvalue", 1),
 ]
 _CONVERSIONS = [Function(dtype, 1, vector=dtype != "bool") for dtype in DTYPE_BYTES]
 

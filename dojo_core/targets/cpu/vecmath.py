@@ -22,6 +22,7 @@ from dojo_core.codegen.conversions import (
     unsigned,
     wide_integers,
 )
+from dojo_core.codegen.keys import scalar_keys, vector_keys
 from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
 from dojo_core.program.instructions import INSTRUCTIONS, available
 from dojo_core.program.target import VECTOR_DTYPES
@@ -542,6 +543,8 @@ def preamble(processor: Processor) -> str:
         text += _vector(dtype, lanes, dialect)
     if dialect.resizes:
         text += resized_integers(shapes)
+    text += "".join(scalar_keys().values())
+    text += "".join(vector_keys(lanes, dialect.resizes) for dtype, lanes in shapes if dtype == "i64")
     return dialect.finish(text + _instructions(processor))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from dojo_core.codegen.conversions import scalar_integer, to_integer
+from dojo_core.codegen.keys import scalar_keys
 from dojo_core.program.dtypes import INTEGERS
 
 ULP = 1.2e-7  # of f32, relative
@@ -193,6 +194,9 @@ def prelude(kernels: str, dialect: str) -> str:
         if used & {"abs", "divide"}:
             used.add("negate")
         parts += [t.replace("INLINE", "DEVICE") for n, t in scalar_integer(dtype).items() if n in used]
+    keys = {name: text.replace("INLINE", "DEVICE") for name, text in scalar_keys().items()}
+    parts += [keys[f"{d}_{n}"] for d, n in calls if f"{d}_{n}" in keys]
+    calls = [(d, n) for d, n in calls if f"{d}_{n}" not in keys]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
     if "prefetch(" in kernels:
         parts.append(_PREFETCH)
