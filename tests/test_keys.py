@@ -17,7 +17,10 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import Call
 from dojo_core.targets.cpu.limits import cpu, limits_of
+from dojo_core.targets.cuda import build as cuda
 from dojo_core.targets.gpu.codegen import generate as generate_gpu
+from dojo_core.targets.gpu.feedback import Feedback
+from dojo_core.targets.hip import build as hip
 from dojo_core.targets.snitch.codegen import generate as generate_snitch
 from tests.compiled import load, run, run_program
 from tests.crossed import run_emulated, with_tools
@@ -182,11 +185,14 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
 
 
+@pytest.mark.parametrize(
+    "dtypes", [("f32", "bf16", "u8"), pytest.param(DTYPES, marks=pytest.mark.soak)], ids=["some", "all"]
+)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_c_and_the_interpreter_agree_in_every_dtype_and_width():
+def test_c_and_the_interpreter_agree_in_every_dtype_and_width(dtypes):
     programs = [
         (d, pointwise(d, n))
-        for d in DTYPES
+        for d in dtypes
         for n in (1, *lanes_of(["i64", "f32", d], cpu()))
         if n == 1 or d in VECTOR_DTYPES
     ]
@@ -213,17 +219,31 @@ def test_so_they_do_on_arm_and_riscv(name):
     assert not wrong_keys(programs, run_emulated(codes, calls, processor))
 
 
-@pytest.mark.parametrize(("dialect", "way"), [("cuda", "max"), ("hip", "min")])
-def test_a_gpu_finds_the_same_by_threads_and_by_warps(dialect, way):
-    x, (index, value) = ties(), expected(ties(), way)
+def by_warps(way: str) -> Program:
+    """A row for each block of one warp."""
     lines = found(way).text.splitlines()
     body = [line.replace(f"{ROWS} ", f"{ROWS}:g ", 1) for line in lines[-4:]]
     body[1] = f"{ROWS}:g 1:b {COLUMNS}:w k[{{0}}] {way}= {way}key(x[{{0}},{{2}}],{{2}})"
-    program = parse("\n".join([*lines[:-4], *body]) + "\n")
-    got, fault = emulate(generate_gpu(program, "strict", dialect), {"x": x})
+    return parse("\n".join([*lines[:-4], *body]) + "\n")
+
+
+@pytest.mark.parametrize(("dialect", "way"), [("cuda", "max"), ("hip", "min")])
+def test_a_gpu_finds_the_same_by_threads_and_by_warps(dialect, way):
+    x, (index, value) = ties(), expected(ties(), way)
+    got, fault = emulate(generate_gpu(by_warps(way), "strict", dialect), {"x": x})
     assert not fault
     np.testing.assert_array_equal(got["i"], index)
     np.testing.assert_array_equal(got["v"], value)
+
+
+@pytest.mark.parametrize("target", ["cuda", "hip"])
+def test_the_compilers_of_gpus_take_keys(target):
+    """NVRTC has none of the macros that compilers for CPUs define."""
+    build = {"cuda": cuda, "hip": hip}[target]
+    if build.compiler() is None:
+        pytest.skip(f"a compiler of {target} is missing (CONTRIBUTING.md)")
+    made = build.feedback(generate_gpu(by_warps("max"), "strict", target))
+    assert isinstance(made, Feedback), made
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dojo_core.codegen.conversions import vector_conversion, vector_type
 
-NAN = {"maxkey": "__INT32_MAX__", "minkey": "(-__INT32_MAX__ - 1)"}
-_SIGNED = "((b >> 31) & __INT32_MAX__)"  # all bits but the sign of what is negative: its own inverse
+NAN = {"maxkey": "2147483647", "minkey": "(-2147483647 - 1)"}
+_SIGNED = "((b >> 31) & 2147483647)"  # all bits but the sign of what is negative: its own inverse
 
 
 def scalar_keys() -> dict[str, str]:

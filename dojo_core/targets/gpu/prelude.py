@@ -85,6 +85,9 @@ NVRTC_CONSTANTS = {
     "__builtin_nan(text)": "__longlong_as_double(0x7ff8000000000000LL)",
 }
 
+# Nor its macros: the least i64, the identity of a maximum, is written with one.
+_LIMITS = "#ifndef __INT64_MAX__\n#define __INT64_MAX__ 9223372036854775807LL\n#endif\n"
+
 # Offline clang has no HIP headers, as hipcc and hipRTC do: what the kernels use of them, from its builtins.
 HIP_HEAD = """\
 #define DEVICE static inline __attribute__((device, always_inline))
@@ -173,6 +176,8 @@ _VECTOR = re.compile(r"\b(?:f32|f64|i32|i64)x[24]\b")
 def prelude(kernels: str, dialect: str) -> str:
     """What the text of some kernels needs before it."""
     parts = [CUDA_HEAD if dialect == "cuda" else HIP_HEAD, TYPES]
+    if "__INT64_MAX__" in kernels:
+        parts.append(_LIMITS)
     constants = [
         f"#define {call} {value}\n"
         for call, value in NVRTC_CONSTANTS.items()
