@@ -50,7 +50,7 @@ from dojo_core.program.interpret import interpret
 from tests.compiled import run_program
 
 DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32,
-          "i8": np.int8, "u8": np.uint8, "bool": np.bool_}  # fmt: skip
+          "i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u64": np.uint64, "bool": np.bool_}  # fmt: skip
 
 
 def values(shape, dtype, seed=0):
@@ -58,7 +58,7 @@ def values(shape, dtype, seed=0):
     rng = np.random.default_rng(seed)
     if dtype in ("f64", "f32", "f16"):
         return rng.normal(size=shape).astype(DTYPES[dtype])
-    return rng.integers(0 if dtype in ("u8", "bool") else -5, 2 if dtype == "bool" else 6, shape).astype(
+    return rng.integers(0 if dtype[0] in "ub" else -5, 2 if dtype == "bool" else 6, shape).astype(
         DTYPES[dtype]
     )
 
@@ -656,7 +656,8 @@ def test_norms_over_windows_and_the_places_of_the_largest():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_indices_that_are_data(axis):
     agrees(lambda b, x, i: gather(b, x, i, axis), lambda x, i: x.take(i, axis), (6, 7, 8), (2, 3, "i8"))
-    agrees(lambda b, x, i: gather(b, x, i, axis), lambda x, i: x.take(i, axis), (6, 6, "bool"), ("i64",))
+    for dtype in ("i64", "u16", "u64"):
+        agrees(lambda b, x, i: gather(b, x, i, axis), lambda x, i: x.take(i, axis), (6, 6, "bool"), (dtype,))
 
 
 def test_rows_are_read_where_they_are_used():
@@ -735,11 +736,12 @@ def test_scans(accumulation, ufunc, exclusive, reverse):
         (np.float32(0.1), 1),
         (np.full((3, 4), 7), 1),
         (np.arange(12).reshape(3, 4) * 2 - 5, 1),
+        (np.array([2**63, 5, 0], np.uint64), 3),
         (np.array([[1.5], [-0.25], [np.nan]]), 3),
         (np.array([3, 3, 1, 2] * 9), 4),
         (np.random.default_rng(1).normal(size=(5, 6)), 1),
     ],
-    ids=["number", "equal", "even", "cells", "table", "bound"],
+    ids=["number", "equal", "even", "large", "cells", "table", "bound"],
 )
 def test_constants(known, lines):
     known = np.asarray(known)

@@ -12,7 +12,7 @@ from dojo_core.primitives.array import Array, BuildError, Factors, axis_of
 from dojo_core.primitives.builder import Builder
 from dojo_core.primitives.constants import lookup
 from dojo_core.primitives.contractions import contract_named
-from dojo_core.primitives.elementwise import convert, formula
+from dojo_core.primitives.elementwise import formula
 from dojo_core.primitives.views import axis_number, plain
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import INTEGERS, extremes, holds
@@ -53,11 +53,10 @@ def _within(b: Builder, indices: Array, size: int) -> Array:
     low, high = _range(b, indices)
     if low >= 0 and high < size:
         return indices
-    dtype = "i32" if indices.dtype in ("i8", "u8", "i16", "u16", "i32") else "i64"
-    if not holds(dtype, indices.dtype):
-        indices = convert(b, indices, dtype)
-    text = "min(max(select(i < 0, i + n, i), 0), n - 1)" if low < 0 else "min(i, n - 1)"
-    return formula(b, text, dtype=dtype, i=indices, n=size)
+    if low >= 0:
+        return formula(b, "min(i, n - 1)", dtype=indices.dtype, i=indices, n=size)
+    dtype = "i32" if holds("i32", indices.dtype) else "i64"
+    return formula(b, "min(max(select(i < 0, i + n, i), 0), n - 1)", dtype=dtype, i=indices, n=size)
 
 
 def _range(b: Builder, indices: Array) -> tuple[int, int]:
