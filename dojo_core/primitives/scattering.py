@@ -11,8 +11,8 @@ from dojo_core.program.tree import Access, Number, Op
 
 
 def scatter(b: Builder, base: Array, places: Array, updates: Array, accumulate: str = "") -> Array:
-    """A copy of ``base`` [P, R] whose rows at ``places`` [U] are those of ``updates`` [U, R], the later of two
-    at one place; or accumulated with them (``+ * max min``).
+    """A copy of ``base`` [P, R] whose rows at ``places`` [U] are those of ``updates`` [U, R], the later of
+    two at one place; or accumulated with them (``+ * max min``).
 
     A place beyond the array writes nothing. The cost is U passes over the result.
     """
