@@ -411,6 +411,21 @@ def test_gpu_code_reads_indices_from_memory():
     agree(found, interpret(mapped, inputs), 1e-6)
 
 
+def test_lanes_gather_on_a_gpu():
+    """Each index is loaded by itself, however its bytes lie; what is read through it too."""
+    from dojo_core.targets.gpu.codegen import generate as gpu_code
+
+    mapped = parse(
+        "kernel pick\nin x, i\nout y\ndomain i 0 6\nx f32 [7] heap\ni u8 [9] heap\ny f32 [8] heap\n"
+        "2:g 2:b 2:v y[{0}*4+{1}*2+{2}] = x[i[{0}*4+{1}*2+{2}+1]] + 1\n"
+    )
+    assert mark_fault(mapped, TINY, "reassoc") is None and oracle.run(mapped).fault is None
+    inputs = random_inputs(mapped)
+    found, fault = emulate(gpu_code(mapped, "reassoc", "cuda", 4), inputs)
+    assert not fault
+    agree(found, interpret(mapped, inputs), 1e-6)
+
+
 def test_what_a_thread_has_of_its_own_is_not_read_through_an_array():
     own = (
         GPU.replace("s u8 [2:N, 2] shared", "p f32 [2:N, 2:N, 4] stack")

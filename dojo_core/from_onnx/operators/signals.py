@@ -13,7 +13,6 @@ from dojo_core.from_onnx.values import Refusal, Tensor, dtype_of
 from dojo_core.primitives.array import Array
 
 
-
 def _wave(c: Call, function: str, length: int, rows: int, columns: int, dtype: str) -> Array:
     """``cos`` or ``sin`` of 2π·row·column/length, [rows, columns]: one turn's values, looked up."""
     angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
