@@ -594,6 +594,7 @@ POOLINGS = {
     "ceil": ((1, 2, 7, 6), (3, 3), (2, 2), (1, 1), ((0, 0), (1, 1)), True),
     "ceil left out": ((1, 1, 5), (1,), (3,), (1,), ((0, 1),), True),
     "dilated": ((1, 1, 9, 6), (2, 3), (2, 1), (3, 2), ((1, 1), (0, 0)), True),
+    "dilated, many": ((1, 1, 40), (3,), (1,), (2,), ((2, 2),), False),
     "3d": ((1, 2, 4, 4, 5), (2, 2, 2), (2, 1, 2), (1, 1, 1), ((0, 0), (1, 0), (0, 1)), False),
 }
 
@@ -630,6 +631,16 @@ def test_poolings(name):
             lambda x, c=count_pads: averaged(x, c),
             shape,
         )
+
+
+def test_what_an_average_is_divided_by_is_counted_in_a_line_of_places():
+    text = built(lambda b, x: pool(b, "average", x, (3,), (2,), pads=((1, 1),)), (2, 4, 9))[2]
+    assert body(text)[-4:] == [
+        "5 t3[{0}] = min({0}*2+2,9)",
+        "| t4[{0}] = max({0}*2-1,0)",
+        "| t5[{0}] = t3[{0}] - t4[{0}]",
+        "2 4 5 y0[{0},{1},{2}] = t2[{0},{1},{2}] / t5[{2}]",
+    ]
 
 
 def test_norms_over_windows_and_the_places_of_the_largest():
