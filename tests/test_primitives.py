@@ -314,6 +314,27 @@ def test_the_place_of_the_largest(axis, last):
     )
 
 
+def test_an_element_and_its_place_are_one_pass():
+    text = built(lambda b, x: arg_reduce(b, "max", x, 1, last=True), (3, 5))[2]
+    assert body(text) == [
+        "3 t1[{0}] = -inf",
+        "| 5 t1[{0}] max= maxkey(x0[{0},{1}],-{1}+4)",
+        "3 y0[{0}] = keyvalue(t1[{0}])",
+        "3 t3[{0}] = keyindex(t1[{0}])",
+        "3 y1[{0}] = 4 - t3[{0}]",
+    ]
+    for dtype in ("f32", "f64"):  # a NaN is the largest, and the first of them is found
+        agrees(
+            lambda b, x: arg_reduce(
+                b, "max", formula(b, "select(i == 2, inf - inf, x)", x=x, i=iterator(b, (5,), 0)), 0
+            )[1],
+            lambda x: 2,
+            (5, dtype),
+        )
+    for dtype in ("f64", "i32", "i64"):  # which no key holds
+        agrees(lambda b, x: arg_reduce(b, "max", x, 0), lambda x: [x.max(0), x.argmax(0)], (5, 3, dtype))
+
+
 @pytest.mark.parametrize(
     ("form", "shapes"),
     [
