@@ -32,7 +32,9 @@ Run = Callable[[], object]
 STORED: dict[str, type[np.generic]] = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16,
     "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8,
+    "u64": np.uint64, "u32": np.uint32, "u16": np.uint16,
 }  # fmt: skip
+EXACT = ("bool", "i64")  # truth and places, which no library rounds
 # What an output may be off by: of the largest |reference| in its row, and of the largest of all.
 ROW_TOLERANCE, TOLERANCE = 1e-4, 1e-6
 ROUNDING = {"f16": 2.0**-10, "bf16": 2.0**-7}  # the same of a row, where the dtype rounds more coarsely
@@ -103,7 +105,7 @@ def read_job(arguments: list[str]) -> Job:
         made.append(arrays)
     # Mapped, not read: the check alone needs them.
     expected = {name: np.load(folder / f"out.{name}.npy", mmap_mode="r") for name in job["outputs"]}
-    sizes = tuple(int(size) for size in shape.split("x"))
+    sizes = tuple(int(size) for size in shape.split("x") if size)  # a text of one's own has none
     names = tuple(job["inputs"]), tuple(job["outputs"])
     return Job(kernel, sizes, *names, tuple(made), expected, job["dtypes"])
 
@@ -111,9 +113,11 @@ def read_job(arguments: list[str]) -> Job:
 def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
     """What is wrong with an output, as a sentence; empty where every element agrees.
 
-    Integers may be off by one, as a library rounds otherwise.
+    Integers may be off by one, as a library rounds otherwise, but not truth and places (``EXACT``).
     """
     array = np.asarray(result)
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8)
     if array.size != expected.size:
         return f"Its result has the shape {array.shape}, not {expected.shape}."
     columns = expected.shape[-1] if expected.ndim >= 2 else expected.size
@@ -121,6 +125,8 @@ def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
     largest = max(abs(float(wanted.max())), abs(float(wanted.min())))
     least = TOLERANCE * largest if dtype in ("f32", "f64", "f16", "bf16") else 1.0
     of_row = ROUNDING.get(dtype, ROW_TOLERANCE)
+    if dtype in EXACT:
+        least = of_row = 0.0
     for first in range(0, len(rows), 4096):  # by pieces: no second copy of a large array
         piece = slice(first, first + 4096)
         error = np.abs(rows[piece] - wanted[piece])
