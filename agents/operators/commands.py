@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from agents.operators.compared import absent
-from agents.operators.listed import NotListed, Operator, chosen
+from agents.operators.listed import NotListed, Operator, chosen, operators, read
 from agents.operators.shelf import DOCUMENT, FOLDER, PAGE, NotThisShelf, Plan, Shelf
 from agents.players import AGENTS, NoAgent, agent_named
 from dojo_core.cli.records import opened
@@ -24,37 +24,60 @@ from dojo_core.targets.cpu.measurer import Measurer
 
 
 def library(
-    onnx: Annotated[bool, typer.Option("--onnx", help="The operators of ai.onnx, each at two typical shapes.")] = False,
-    only: Annotated[str | None, typer.Option("--only", help="These operators alone, as Softmax,Gemm.")] = None,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="The operators of ai.onnx, each at two typical shapes.")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option("--only", help="These operators alone, as Softmax,Gemm.")
+    ] = None,
     to: Annotated[Path, typer.Option("--to", help="The folder to write.")] = Path("onnx_library"),
     budget: Annotated[
-        int, typer.Option("--budget", min=0, help="Programs that the search measures for each kernel; 0: the pass alone.")
+        int,
+        typer.Option(
+            "--budget", min=0, help="Programs that the search measures for each kernel; 0: the pass alone."
+        ),
     ] = 200,
     minutes: Annotated[
         float | None,
-        typer.Option("--minutes", min=0.01, help="At most so long in all, shared evenly; call again to go on."),
+        typer.Option(
+            "--minutes", min=0.01, help="At most so long in all, shared evenly; call again to go on."
+        ),
     ] = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", min=0, max=1000, help="Interleaved rounds beside the others; 0: no comparison.")
+        int,
+        typer.Option(
+            "--rounds", min=0, max=1000, help="Interleaved rounds beside the others; 0: no comparison."
+        ),
     ] = 3,
     agent: Annotated[str, typer.Option("--agent", help=f"One of: {', '.join(AGENTS)}.")] = "annealing-lines",
     policy: Annotated[str, typer.Option("--policy", help=f"One of: {', '.join(POLICIES)}.")] = "reassoc",
-    name: Annotated[str, typer.Option("--name", help="The library's name in C and Python.")] = "onnx_operators",
-    show: Annotated[bool, typer.Option("--list", help="List the operators and their shapes; nothing is measured.")] = False,
+    shapes: Annotated[
+        Path | None,
+        typer.Option("--shapes", help="Operators and shapes of yours, in the form of operators.toml."),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", help="The library's name in C and Python.")
+    ] = "onnx_operators",
+    show: Annotated[
+        bool, typer.Option("--list", help="List the operators and their shapes; nothing is measured.")
+    ] = False,
 ) -> None:
-    """Write a tuned library of operators for this machine: verified C, and a page beside PyTorch and ONNX Runtime.
+    """Write a tuned library of operators for this machine, and a page beside PyTorch and ONNX Runtime.
 
-    First the heuristic pass plays each kernel, then a search goes on as far as the budget goes. Ctrl-C keeps
-    everything, and the same command goes on.
+    First the heuristic pass plays each kernel, then a search goes on as far as the budget goes. All that is
+    exported is verified. Ctrl-C keeps everything, and the same command goes on.
 
-    Example: [bold]dojo library --onnx --only Softmax,Gemm --budget 50[/bold] or [bold]dojo library --onnx --minutes
-    120[/bold]
+    Example: [bold]dojo library --onnx --only Softmax,Gemm --budget 50[/bold]
+    or [bold]dojo library --onnx --minutes 120[/bold]
     """
     if not onnx:
-        raise Failure("Say which operators: dojo library --onnx (one kernel of yours: dojo tune, dojo export).")
+        raise Failure(
+            "Say which operators: dojo library --onnx (one kernel of yours: dojo tune, dojo export)."
+        )
     need("onnx", "dojo library --onnx")
     try:
-        wanted = chosen(only.split(",") if only is not None else ())
+        known = operators() if shapes is None else read(shapes)
+        wanted = chosen(only.split(",") if only is not None else (), known)
         if show:
             _list(wanted)
             return
@@ -77,7 +100,7 @@ def library(
             for sentence in absent().values():
                 _say(sentence)
         try:
-            shelf = Shelf(wanted, plan, records, measurer, _say)
+            shelf = Shelf(known, wanted, plan, records, measurer, _say)
             shelf.run()
         except (NotThisShelf, NotExported) as refusal:
             raise Failure(str(refusal)) from None
@@ -110,4 +133,3 @@ def _list(wanted: list[Operator]) -> None:
                 reason = " ".join(str(refusal).split())
             table.add_row(operator.name, case.shape, escape(case.about), escape(reason))
     print_table(table)
-

@@ -1,7 +1,7 @@
 """A case beside PyTorch and ONNX Runtime: does it mean the same, and how long does each take?
 
-Both run in the baselines' own Python (``dojo_core/bench/baselines.py``), on the same inputs, ONNX Runtime on the very
-model that was imported; ``dojo_core/bench/rounds.py`` times all in interleaved rounds.
+Both run in the baselines' own Python (``dojo_core/bench/baselines.py``), on the same inputs, ONNX Runtime on
+the very model that was imported; ``dojo_core/bench/rounds.py`` times all in interleaved rounds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.tree import Program
 
 RIVALS: Mapping[str, Baseline] = {
-    "torch": Baseline("PyTorch eager", "PyTorch {version} eager, memory reused", "torch_of_onnx.py", prepare=120.0),
+    "torch": Baseline(
+        "PyTorch eager", "PyTorch {version} eager, memory reused", "torch_of_onnx.py", prepare=120.0
+    ),
     "onnxruntime": Baseline(
         "ONNX Runtime", "ONNX Runtime {version}, CPU, outputs bound", "onnx_runtime_node.py", prepare=120.0
     ),
@@ -49,8 +51,8 @@ _NOTHING = ""  # a text of one's own has no shape of a kernel
 
 @dataclass(frozen=True)
 class Judgement:
-    """What another implementation makes of a case. ``status``: ok, wrong_result, or unsupported, timeout, failed
-    where nobody has a word on it; ``by``: whose word it is."""
+    """What another implementation makes of a case. ``status``: ok, wrong_result, or unsupported, timeout,
+    failed where nobody has a word on it; ``by``: whose word it is."""
 
     status: str
     by: str
@@ -129,21 +131,32 @@ def compared(
     game = Game.new(made.program, policy=policy, title=made.case.title)
     rivals = Rivals(RIVALS, partial(write, made=made))
     return run_bench(
-        game, [Entry("tuned", program)], against, rounds, stopped=stopped, tolerant=True, records=records, rivals=rivals
+        game,
+        [Entry("tuned", program)],
+        against,
+        rounds,
+        stopped=stopped,
+        tolerant=True,
+        records=records,
+        rivals=rivals,
     )
 
 
-@cache
 def absent() -> Mapping[str, str]:
     """The rivals that the baselines' Python lacks, each with a sentence on how it is brought."""
+    return _absent(interpreter())
+
+
+@cache
+def _absent(python: str) -> Mapping[str, str]:
     missing: dict[str, str] = {}
     for name in RIVALS:
         try:
             found = subprocess.run(
-                [interpreter(), "-c", f"import {name}"], capture_output=True, timeout=IMPORT_SECONDS, check=False
+                [python, "-c", f"import {name}"], capture_output=True, timeout=IMPORT_SECONDS, check=False
             ).returncode
         except (OSError, subprocess.TimeoutExpired):
             found = 1
         if found:
-            missing[name] = f"{RIVALS[name].name} is not installed for {interpreter()}: {how_to_get(name)}"
+            missing[name] = f"{RIVALS[name].name} is not installed for {python}: {how_to_get(name)}"
     return missing

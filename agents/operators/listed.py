@@ -15,6 +15,7 @@ from dojo_core.package_data import data_path
 
 FILE = data_path("agents", "operators", "operators.toml")
 FEW = 8  # names in a sentence
+LARGEST = 1 << 20  # characters of such a file
 
 _VARYING = re.compile(
     r"(?P<name>\w+)(?: (?P<dtype>\w+))?? (?P<shape>scalar|\d+(?:x\d+)*)"
@@ -29,8 +30,8 @@ class NotListed(ValueError):
 
 @dataclass(frozen=True)
 class Input:
-    """An input of a node. ``values``: those of the model, else it is data, which lies in ``domain`` where one is
-    given. ``weight``: the same in every call."""
+    """An input of a node. ``values``: those of the model, else it is data, which lies in ``domain`` where one
+    is given. ``weight``: the same in every call."""
 
     name: str
     dtype: str
@@ -94,9 +95,12 @@ def operators() -> Mapping[str, Operator]:
 def read(file: Path) -> dict[str, Operator]:
     """The operators of a file in the form of ``operators.toml``. Raises NotListed where it has another."""
     try:
-        entries = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise NotListed(f"{file} is no TOML: {fault}.") from None
+        with file.open(encoding="utf-8") as opened:
+            entries = tomllib.loads(opened.read(LARGEST))
+    except OSError as fault:
+        raise NotListed(f"{file} cannot be read: {fault.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise NotListed(f"{file} is no TOML: {fault}. Its form is told at the head of {FILE}.") from None
     found: dict[str, Operator] = {}
     for names, entry in entries.items():
         for name in names.split():
@@ -105,17 +109,29 @@ def read(file: Path) -> dict[str, Operator]:
             if isinstance(entry, str):
                 found[name] = Operator(name, reason=entry)
                 continue
+            if not isinstance(entry, list) or not all(isinstance(each, dict) for each in entry):
+                raise NotListed(
+                    f'{name} has neither cases nor a sentence: {name} = [{{ inputs = ["x 512x768"] }}]'
+                )
             cases = tuple(_case(name, each) for each in entry)
             if len({case.shape for case in cases}) < len(cases):
-                raise NotListed(f"Two cases of {name} have a first input of the same shape: a call could mean either.")
+                raise NotListed(
+                    f"Two cases of {name} have a first input of the same shape: a call could mean either."
+                )
             found[name] = Operator(name, cases)
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
 def _case(operator: str, entry: Mapping[str, Any]) -> Case:
     attributes = {key: value for key, value in entry.items() if key not in ("inputs", "outputs")}
-    inputs = tuple(_input(operator, text) for text in entry.get("inputs", ()))
-    case = Case(operator, inputs, tuple(entry.get("outputs", ("result",))), attributes)
+    inputs, outputs = entry.get("inputs", []), entry.get("outputs", ["result"])
+    for texts in (inputs, outputs):
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise NotListed(f'Inputs and outputs of {operator} are lists of texts: inputs = ["x 512x768"]')
+    case = Case(operator, tuple(_input(operator, text) for text in inputs), tuple(outputs), attributes)
+    names = [each.name for each in case.inputs if each is not None] + outputs
+    if len(set(names)) < len(names):
+        raise NotListed(f"A case of {operator} has two arrays of one name.")
     if not case.data:
         raise NotListed(f"A case of {operator} has no input that a call brings.")
     return case
@@ -125,9 +141,14 @@ def _input(operator: str, text: str) -> Input | None:
     if not text:
         return None
     if match := _KNOWN.fullmatch(text):
-        values = json.loads(match["values"])
-        shape = (len(values),) if isinstance(values, list) else ()
-        return Input(match["name"], match["dtype"] or "f32", shape, values=values)
+        try:
+            values = json.loads(match["values"])
+        except (ValueError, RecursionError):
+            raise NotListed(
+                f"{operator} has the input {text!r}, whose values do not read: axes i64 = [0, 1]"
+            ) from None
+        known = (len(values),) if isinstance(values, list) else ()
+        return Input(match["name"], match["dtype"] or "f32", known, values=values)
     match = _VARYING.fullmatch(text)
     if match is None:
         raise NotListed(f"{operator} has the input {text!r}, which does not read: x f32 512x768 in 0..1")

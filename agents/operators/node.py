@@ -20,16 +20,18 @@ from dojo_core.program.tree import Domain, Program
 if TYPE_CHECKING:
     import onnx
 
-OPSET = 23  # what ONNX Runtime of today has whole; newer operators are of the newest
+OPSET = 23  # what ONNX Runtime of today has whole; what it does not hold is of the newest
 IR = 11
 SEED = 33
-MOST_ELEMENTS = 64 << 20  # of all arrays of a text: what it means is computed in float64, each beside the others
+MOST_ELEMENTS = (
+    64 << 20
+)  # of all arrays of a text: what it means is computed in float64, each beside the others
 
 
 @dataclass(frozen=True)
 class Made:
-    """A case as a program: the start of its game. ``model`` says the same in ONNX; ``arrays`` are the program's names
-    of the model's inputs and outputs that it has."""
+    """A case as a program: the start of its game. ``model`` says the same in ONNX; ``arrays`` are the
+    program's names of the model's inputs and outputs that it has."""
 
     case: Case
     model: bytes
@@ -65,7 +67,9 @@ def made(case: Case) -> Made:
     if missing:
         raise Refusal("Its result is known when a model is imported: nothing is left to compute.", "")
     if imported.weights:
-        raise Refusal("It needs values of its own beside its inputs, which a library's function does not take.", "")
+        raise Refusal(
+            "It needs values of its own beside its inputs, which a library's function does not take.", ""
+        )
     program = _promised(imported.program, case, arrays)
     elements = sum(math.prod(d.size for d in buffer.dims) for buffer in program.buffers)
     if elements > MOST_ELEMENTS:
@@ -80,34 +84,56 @@ def made(case: Case) -> Made:
 def model_of(case: Case) -> onnx.ModelProto:
     """A model of one node. Raises Refusal where the standard does not know it or its attributes."""
     import onnx.defs
-    from onnx import checker, helper
+    from onnx import helper
 
-    try:
-        newest = onnx.defs.get_schema(case.operator, onnx.defs.onnx_opset_version(), "")
-    except onnx.defs.SchemaError:
-        raise Refusal(f"The package onnx that is installed knows no {case.operator}.", "Upgrade it: pip install -U onnx") from None
-    opset = OPSET if newest.since_version <= OPSET else int(newest.since_version)
+    newest = int(onnx.defs.onnx_opset_version())
+    opsets = [opset for opset in dict.fromkeys((min(OPSET, newest), newest)) if _known(case.operator, opset)]
+    if not opsets:
+        raise Refusal(
+            f"The package onnx that is installed knows no {case.operator}.", "Upgrade it: pip install -U onnx"
+        )
     names = [each.name if each is not None else "" for each in case.inputs]
     node = helper.make_node(case.operator, names, list(case.outputs), **case.attributes)
     inputs = [helper.make_tensor_value_info(i.name, _code(i.dtype), i.shape) for i in case.data]
     outputs = [onnx.ValueInfoProto(name=name) for name in case.outputs]
     known = [_constant(i) for i in case.inputs if i is not None and i.known]
     graph = helper.make_graph([node], case.operator, inputs, outputs, known)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR)
+    faults = {opset: _fault(node, opset) for opset in opsets}
+    opset = next((opset for opset, fault in faults.items() if not fault), None)
+    if opset is None:
+        raise Refusal(f"The list contradicts the standard: {faults[opsets[-1]]}", "")
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR)
+
+
+def _known(operator: str, opset: int) -> bool:
+    import onnx.defs
+
     try:
-        context = checker.C.CheckerContext()
-        context.ir_version = IR
-        context.opset_imports = {"": opset}
+        return bool(onnx.defs.get_schema(operator, opset, ""))
+    except onnx.defs.SchemaError:
+        return False
+
+
+def _fault(node: onnx.NodeProto, opset: int) -> str:
+    """What the standard's checker says against a node, empty where nothing."""
+    from onnx import checker
+
+    context = checker.C.CheckerContext()
+    context.ir_version = IR
+    context.opset_imports = {"": opset}
+    try:
         checker.check_node(node, context)
     except checker.ValidationError as fault:
-        raise Refusal(f"The list contradicts the standard: {' '.join(str(fault).split())[:200]}", "") from None
-    return model
+        return " ".join(str(fault).split())[:200]
+    return ""
 
 
 def _constant(each: Input) -> onnx.TensorProto:
     from onnx import helper, numpy_helper
 
-    return numpy_helper.from_array(np.asarray(each.values, helper.tensor_dtype_to_np_dtype(_code(each.dtype))), each.name)
+    return numpy_helper.from_array(
+        np.asarray(each.values, helper.tensor_dtype_to_np_dtype(_code(each.dtype))), each.name
+    )
 
 
 def _code(dtype: str) -> int:

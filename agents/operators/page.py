@@ -1,4 +1,5 @@
-"""The operators as one HTML file that needs nothing else: each with its verified time beside those of others."""
+"""The operators as one HTML file that needs nothing else: each with its verified time beside those of
+others."""
 
 from __future__ import annotations
 
@@ -63,9 +64,10 @@ def _head(document: Mapping[str, Any], rows: Sequence[Row]) -> str:
     absent = "".join(f'<p class="soft">{escape(sentence)}</p>' for sentence in document["absent"].values())
     return (
         f'<h1>A tuned library of ONNX operators</h1><p class="soft">{escape(document["machine"])}, '
-        f'{escape(document["time"])}. Search: {escape(document["plan"]["search"])}.</p>'
+        f"{escape(document['time'])}. Search: {escape(document['plan']['search'])}.</p>"
         f'<div class="figures">{shown}</div>'
-        '<p class="soft">Geometric means; a rival\'s time over ours, so that above 1 ours is faster.</p>' + absent
+        '<p class="soft">Geometric means; a rival\'s time over ours, so that above 1 ours is faster.</p>'
+        + absent
     )
 
 
@@ -82,7 +84,11 @@ def _times(rows: Sequence[Row]) -> str:
         judged = str(Judgement(**row["judgement"])) if row["judgement"] else ""
         notes = [judged, *row["costly"], row["exported"], row["reason"]]
         moves = "" if row["moves"] is None else f"{row['moves']} moves"
-        search = f"{row['programs']} programs{'' if row['whole'] else ', to go on'}" if row["programs"] else "no search yet"
+        search = (
+            f"{row['programs']} programs{'' if row['whole'] else ', to go on'}"
+            if row["programs"]
+            else "no search yet"
+        )
         said = "; ".join(filter(None, (row["about"], moves, search, *notes)))
         body.append(
             f"<tr><td><b>{escape(operator)}</b></td><td>{escape(row['shape'])}</td>"
@@ -91,19 +97,23 @@ def _times(rows: Sequence[Row]) -> str:
         )
     if not body:
         return ""
-    names = "".join(f'<th class="n">{escape(r.name)}</th><th class="n">over ours</th>' for r in RIVALS.values())
+    names = "".join(
+        f'<th class="n">{escape(r.name)}</th><th class="n">over ours</th>' for r in RIVALS.values()
+    )
     return (
-        '<h2>Times</h2><p class="soft">Best runs of verified programs. The others in interleaved rounds with ours, on '
-        "the same inputs; over ours: the median of the rounds.</p>"
-        '<div class="scroll"><table><tr><th>operator</th><th>shape</th><th class="n">start</th><th class="n">pass</th>'
-        f'<th class="n">best</th>{names}<th></th></tr>{"".join(body)}</table></div>'
+        '<h2>Times</h2><p class="soft">Best runs of verified programs. The others in interleaved rounds with '
+        "ours, on the same inputs; over ours: the median of the rounds.</p>"
+        '<div class="scroll"><table><tr><th>operator</th><th>shape</th><th class="n">start</th>'
+        f'<th class="n">pass</th><th class="n">best</th>{names}<th></th></tr>{"".join(body)}</table></div>'
     )
 
 
 def _rival(row: Row, name: str) -> str:
     entry = _entry(row, name)
     if entry.get("min") is None:
-        words = {"unsupported": "no counterpart", "wrong_result": "differs"}.get(str(entry.get("status", "")), "–")
+        words = {"unsupported": "no counterpart", "wrong_result": "differs"}.get(
+            str(entry.get("status", "")), "–"
+        )
         return f'<td class="n" title="{escape(str(entry.get("message", "")))}">{words}</td><td></td>'
     ratio = (entry.get("ratio") or {}).get("median")
     told = f"{ratio:.2f}×" if ratio else ""
@@ -118,7 +128,11 @@ def _reasons(rows: Sequence[Row]) -> str:
         for row in without
     )
     waiting = [row for row in rows if row["status"] == "waiting"]
-    told = f'<p class="soft">{len(waiting)} kernels are not begun: the same command goes on.</p>' if waiting else ""
+    told = (
+        f'<p class="soft">{len(waiting)} kernels are not begun: the same command goes on.</p>'
+        if waiting
+        else ""
+    )
     if not without:
         return told
     return f'{told}<h2>Without a kernel, and why</h2><div class="scroll"><table>{body}</table></div>'
@@ -144,14 +158,15 @@ def _effort(document: Mapping[str, Any], rows: Sequence[Row]) -> str:
         return ""
     total = sum(map(sum, steps.values()))
     body = "".join(
-        f'<tr><td>{escape(step)}</td><td class="n">{len(taken)}</td><td class="n">{sum(taken) / len(taken):.1f} s</td>'
-        f'<td class="n">{sum(taken) / 60:.1f} min</td></tr>'
+        f'<tr><td>{escape(step)}</td><td class="n">{len(taken)}</td>'
+        f'<td class="n">{sum(taken) / len(taken):.1f} s</td><td class="n">{sum(taken) / 60:.1f} min</td></tr>'
         for step, taken in steps.items()
     )
     programs = sum(row["programs"] for row in rows)
     return (
-        f'<h2>What it took</h2><p class="soft">{total / 3600:.2f} hours of this machine in all calls, {programs:,} '
-        "programs measured by search. The paper extrapolates 1,280 node-hours for 160 operators.</p>"
+        f'<h2>What it took</h2><p class="soft">{total / 3600:.2f} hours of this machine in all calls, '
+        f"{programs:,} programs measured by search. "
+        "The paper extrapolates 1,280 node-hours for 160 operators.</p>"
         '<div class="scroll"><table><tr><th>step</th><th class="n">kernels</th><th class="n">each</th>'
         f'<th class="n">in all</th></tr>{body}</table></div>'
     )

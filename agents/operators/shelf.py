@@ -1,8 +1,8 @@
 """All cases in turn: first the heuristic pass on each, then search and comparison, as far as the time goes.
 
-What is known stands in a document beside the library (``operators.json``), written after each step; measurements lie
-in the records and searches in their logs. So a call that was killed is gone on with by the same call. Whatever fails
-is the row's sentence, and the others go on.
+What is known stands in a document beside the library (``operators.json``), written after each step;
+measurements lie in the records and searches in their logs. So a call that was killed is gone on with by the
+same call. Whatever fails is the row's sentence, and the others go on.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from agents.agent import Agent, Event
 from agents.operators.compared import RIVALS, Judgement, absent, compared, judged
-from agents.operators.listed import Case, Operator, operators
+from agents.operators.listed import Case, Operator
 from agents.operators.node import Made, NotImported, Refusal, made
+from agents.operators.page import page
 from agents.operators.tuned import NotTuned, best_choice, first, search
 from agents.run_log import RunBusy
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.codegen.code import NotGeneratable
-from dojo_core.export import Choice, Library, NotExported, library
+from dojo_core.export import Choice, Library, NotExported, library, write
 from dojo_core.files import write_text
 from dojo_core.from_onnx.operators.beyond import BEYOND
 from dojo_core.measure.machine import this_machine
@@ -46,11 +47,13 @@ class NotThisShelf(ValueError):
 
 @dataclass
 class Row:
-    """What is known of a case. ``status``: waiting, ok, refused (no program), failed (none that may be exported).
+    """What is known of a case. ``status``: waiting, ok, refused (no program), failed (none that may be
+    exported).
 
-    ``start``, ``heuristic``, ``best``: seconds of verified programs. ``best_program``: the hash of what is exported,
-    ``source`` where it comes from. ``programs``: measured by the search, ``whole``: its budget is spent. ``took``:
-    seconds by step, of all calls together. ``report``: the last comparison, of the program ``compared``.
+    ``start``, ``heuristic``, ``best``: seconds of verified programs. ``best_program``: the hash of what is
+    exported, ``source`` where it comes from. ``programs``: measured by the search, ``whole``: its budget is
+    spent. ``took``: seconds by step, of all calls together. ``report``: the last comparison, of the program
+    ``compared``.
     """
 
     operator: str
@@ -104,8 +107,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call does. ``budget``: programs that a search measures for each case (0: none); ``seconds``: in all,
-    shared evenly among the cases that are left; ``rounds`` of a comparison (0: none)."""
+    """What a call does. ``budget``: programs that a search measures for each case (0: none); ``seconds``: in
+    all, shared evenly among the cases that are left; ``rounds`` of a comparison (0: none)."""
 
     folder: Path
     agent: Agent
@@ -124,14 +127,18 @@ class Shelf:
     """The library in the making. ``say`` hears a line at each step."""
 
     def __init__(
-        self, wanted: Sequence[Operator], plan: Plan, records: Records, measurer: Measurer, say: Callable[[str], None]
+        self,
+        known: Mapping[str, Operator],
+        wanted: Sequence[Operator],
+        plan: Plan,
+        records: Records,
+        measurer: Measurer,
+        say: Callable[[str], None],
     ) -> None:
-        self.wanted, self.plan, self.records, self.measurer, self.say = wanted, plan, records, measurer, say
+        self.known, self.wanted, self.plan = known, wanted, plan
+        self.records, self.measurer, self.say = records, measurer, say
+        self.cases = {case.title: case for operator in known.values() for case in operator.cases}
         self.rows = {row.title: row for row in _read(plan.folder / DOCUMENT)}
-        self.cases: dict[str, Case] = {}
-        for operator in operators().values():
-            for case in operator.cases:
-                self.cases[case.title] = case
         self.made: dict[str, Made] = {}
         self.began = time.monotonic()
 
@@ -140,11 +147,13 @@ class Shelf:
         try:
             rows = [self._row(case) for operator in self.wanted for case in operator.cases]
             self.write()
-            alive = [row for row in rows if self._left() is None or self._left() != 0.0]
-            for number, row in enumerate(alive, 1):
+            for number, row in enumerate(rows, 1):
                 if self._left() == 0.0:
                     break
-                self._begin(row, f"{number}/{len(alive)}")
+                if self._begin(row):
+                    told = row.gain() if row.status == "ok" else row.reason
+                    self.say(f"[{number}/{len(rows)}] {row.title}: {told}")
+                    self.write()
             alive = [row for row in rows if row.status == "ok" and not self._done(row)]
             for number, row in enumerate(alive):
                 left = self._left()
@@ -152,7 +161,9 @@ class Shelf:
                     break
                 until = None if left is None else time.monotonic() + left / (len(alive) - number)
                 self._improve(row, until, f"{number + 1}/{len(alive)}")
-            waiting = [row for row in rows if row.status == "waiting" or (row.status == "ok" and not self._done(row))]
+            waiting = [
+                row for row in rows if row.status == "waiting" or (row.status == "ok" and not self._done(row))
+            ]
             if waiting:
                 self.say(f"{len(waiting)} of {len(rows)} are not done: the same command goes on with them.")
         finally:
@@ -167,30 +178,32 @@ class Shelf:
             row = self.rows[case.title] = Row(case.operator, case.shape, case.about)
         return row
 
-    def _begin(self, row: Row, place: str) -> None:
-        """Import it, have it judged, verify and time its start and what the pass plays."""
+    def _begin(self, row: Row) -> bool:
+        """Import it, have it judged, verify and time its start and what the pass plays; False where all of
+        that is known."""
+        policy = self.plan.policy
         with self._guarded(row, "pass"):
             case = self.made[row.title] = made(self.cases[row.title])
-            begun = f"{case.program.hash} {self.plan.policy}"
+            begun = f"{case.program.hash} {policy}"
             if row.begun == begun and row.status == "ok":
-                return
-            if row.begun != begun:
-                fresh = Row(row.operator, row.shape, row.about, begun=begun, costly=list(case.costly))
-                row.__dict__.update(fresh.__dict__)
-            row.status, row.reason = "waiting", ""
+                return False
+            row.__dict__.update(Row(row.operator, row.shape, row.about, begun=begun, took=row.took).__dict__)
+            row.costly = list(case.costly)
             judgement = judged(case)
             row.judgement = asdict(judgement)
             if judgement.status == "wrong_result":
-                row.refuse("failed", f"It {judgement} What it computes is not what the standard says: please report it.")
-                return
-            came = first(case, self.plan.policy, self.measurer)
+                raise NotTuned(
+                    f"It {judgement} What it computes is not what the standard says: please report it."
+                )
+            came = first(case, policy, self.measurer)
             row.start, row.heuristic = came.start, came.heuristic
             if came.heuristic is None:
-                row.reason = "The heuristic pass took too long, or made nothing that is right: its start stands alone."
-            row.status = "ok"
+                row.reason = (
+                    "The heuristic pass took too long, or made nothing that is right: the start stands alone."
+                )
             self._best(row, case)
-        self.say(f"[{place}] {row.title}: {row.gain() if row.status == 'ok' else row.reason}")
-        self.write()
+            row.status = "ok"
+        return True
 
     def _improve(self, row: Row, until: float | None, place: str) -> None:
         case = self.made[row.title]
@@ -200,7 +213,9 @@ class Shelf:
                 def on_event(event: Event) -> None:
                     row.programs = max(row.programs, event.evaluation)
 
-                came = search(case, self.plan.policy, self.plan.agent, self.plan.budget, self.measurer, until, on_event)
+                came = search(
+                    case, self.plan.policy, self.plan.agent, self.plan.budget, self.measurer, until, on_event
+                )
                 row.programs, row.whole, row.searched = came.programs, came.whole, self.plan.search
             with self._guarded(row, "export", fatal=False):
                 self._best(row, case)
@@ -251,8 +266,8 @@ class Shelf:
 
     @contextmanager
     def _guarded(self, row: Row, step: str, fatal: bool = True) -> Iterator[None]:
-        """A step of a row: what goes wrong is its sentence, how long it took is noted. ``fatal``: without this step
-        the row has nothing."""
+        """A step of a row: what goes wrong is its sentence, how long it took is noted. ``fatal``: without
+        this step the row has nothing."""
         began = time.monotonic()
         status = "failed" if fatal else row.status
         try:
@@ -273,10 +288,8 @@ class Shelf:
 
     def export(self) -> Library | None:
         """The library of all rows that are right, in the folder; None where there is none yet."""
-        from dojo_core.export import write
-
         choices: list[Choice] = []
-        for operator in operators().values():
+        for operator in self.known.values():
             choices += self._choices([self.rows[c.title] for c in operator.cases if c.title in self.rows])
         if not choices:
             return None
@@ -286,8 +299,6 @@ class Shelf:
 
     def _choices(self, rows: Sequence[Row]) -> list[Choice]:
         """What of an operator a library can hold; a row's sentence where it cannot."""
-        from dataclasses import replace
-
         fit: list[Choice] = []
         for row in rows:
             if row.status != "ok" or not row.best_program:
@@ -307,7 +318,7 @@ class Shelf:
     def document(self) -> dict[str, Any]:
         machine = this_machine()
         rows = sorted(self.rows.values(), key=lambda row: row.operator.lower())
-        left_out = {o.name: o.reason for o in operators().values() if o.reason}
+        left_out = {o.name: o.reason for o in self.known.values() if o.reason}
         left_out |= {name: " ".join(reason) for name, reason in BEYOND.items()}
         return {
             "format": FORMAT,
@@ -326,8 +337,6 @@ class Shelf:
 
     def write(self) -> None:
         """The document and the page."""
-        from agents.operators.page import page
-
         document = self.document()
         self.plan.folder.mkdir(parents=True, exist_ok=True)
         write_text(self.plan.folder / DOCUMENT, json.dumps(document, indent=1) + "\n")

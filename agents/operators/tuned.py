@@ -64,7 +64,8 @@ class First:
 
 
 def first(made: Made, policy: str, measurer: Measurer) -> First:
-    """Verify and time the start and what the pass makes of it. Raises NotTuned where the start is not right."""
+    """Verify and time the start and what the pass makes of it. Raises NotTuned where the start is not
+    right."""
     workload = Workload(made.program, None, policy)
     start = measurer.measure(workload, [made.program], Effort.NORMAL)[0]
     if start.status != "ok" or start.seconds is None:
@@ -101,8 +102,8 @@ def search(
     until: float | None,
     on_event: Callable[[Event], None],
 ) -> Searched:
-    """Go on with a search until its budget is spent or ``until`` (of the monotonic clock); a stopped one goes on
-    where it was. Raises RunBusy while another process is at it."""
+    """Go on with a search until its budget is spent or ``until`` (of the monotonic clock); a stopped one goes
+    on where it was. Raises RunBusy while another process is at it."""
     tuning = Tuning(begun(made, policy), agent, measurer, Budget(budget), keep=False)
     if tuning.was_done:
         tuning.close()

@@ -56,8 +56,9 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Rivals:
-    """What a program is held against: ``baselines`` by name, and what ``write`` puts into the folder that each of
-    them reads (``job.json`` and arrays, as ``write_job`` does). ``write`` raises ValueError with a sentence."""
+    """What a program is held against: ``baselines`` by name, and what ``write`` puts into the folder that
+    each of them reads (``job.json`` and arrays, as ``write_job`` does). ``write`` raises ValueError with a
+    sentence."""
 
     baselines: Mapping[str, Baseline]
     write: Callable[[Path], None]

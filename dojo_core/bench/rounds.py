@@ -216,8 +216,8 @@ def run_bench(
     What is missing, hangs or fails is a row that says so. Ratios are against the last of ours that is no
     record. Raises BenchFailed where that one cannot be measured; ``tolerant`` makes that a row too.
     No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
-    The machine's limits are kept in ``records``, and are the best that these know; of a text of one's own they
-    are not measured. ``rivals``: what such a text is held against, which has no counterpart otherwise.
+    The machine's limits are kept in ``records``, and are the best that these know; of a text of one's own
+    they are not measured. ``rivals``: what such a text is held against, which has no counterpart otherwise.
     """
     machine = this_machine()
     if rivals is None and game.kernel is not None:
@@ -263,9 +263,9 @@ def run_bench(
         disturbed: set[int] = set()
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
-                game, workload, measurer, ours, rows, group, baselines, folder if started else None, limits, kernel,
-                loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped,
-                needed, ready_within, disturbed,
+                game, workload, measurer, ours, rows, group, baselines, folder if started else None, limits,
+                kernel, loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step,
+                stopped, needed, ready_within, disturbed,
             )  # fmt: skip
     with records_or_own(records) as known:
         limits_json = limits.as_json(known, kernel, rows + others)

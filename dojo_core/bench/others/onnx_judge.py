@@ -24,7 +24,9 @@ def by_runtime(job: Job, node: onnx_node.Node, inputs: dict[str, np.ndarray]) ->
     return session.run(list(job.outputs), inputs), f"ONNX Runtime {ort.__version__}"
 
 
-def by_reference(job: Job, node: onnx_node.Node, inputs: dict[str, np.ndarray]) -> tuple[list[np.ndarray], str]:
+def by_reference(
+    job: Job, node: onnx_node.Node, inputs: dict[str, np.ndarray]
+) -> tuple[list[np.ndarray], str]:
     import onnx
     from onnx.reference import ReferenceEvaluator
 

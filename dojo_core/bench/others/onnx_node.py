@@ -1,7 +1,8 @@
-"""One ONNX node, as the baselines run it: ``model.onnx`` beside the job, which tells its attributes and inputs.
+"""One ONNX node, as the baselines run it: ``model.onnx`` beside the job, which tells its attributes and
+inputs.
 
-``job.json`` has for it ``node``: the operator, its attributes, and its inputs in order, each ``null`` where left
-out, a name, or ``{"values": …, "dtype": …}`` for what the model says itself.
+``job.json`` has for it ``node``: the operator, its attributes, and its inputs in order, each ``null`` where
+left out, a name, or ``{"values": …, "dtype": …}`` for what the model says itself.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ def read_node() -> Node:
     folder = Path(sys.argv[4])
     node = json.loads((folder / "job.json").read_text(encoding="utf-8"))["node"]
     return Node(
-        node["operator"], node["attributes"], tuple(node["inputs"]), tuple(node["weights"]), folder / "model.onnx"
+        node["operator"],
+        node["attributes"],
+        tuple(node["inputs"]),
+        tuple(node["weights"]),
+        folder / "model.onnx",
     )
 
 

@@ -1,4 +1,5 @@
-"""ONNX Runtime on a model of one node, the very one that the Dojo imported: all optimisations, arrays bound once.
+"""ONNX Runtime on a model of one node, the very one that the Dojo imported: all optimisations, arrays bound
+once.
 
 Variants: inputs as given; weights as constants of the model, which the runtime may pack beforehand.
 """
@@ -13,7 +14,8 @@ from protocol import THREADS, Job, Unsupported, Variant, Variants, serve
 
 
 def with_constants(node: onnx_node.Node, job: Job, constants: tuple[str, ...]) -> bytes:
-    """The model with some inputs as initializers, of the first set: a library is timed with one set of weights."""
+    """The model with some inputs as initializers, of the first set: a library is timed with one set of
+    weights."""
     model = onnx.load(str(node.model))
     if constants:
         kept = [i for i in model.graph.input if i.name not in constants]
@@ -40,7 +42,11 @@ def opened(model: bytes) -> ort.InferenceSession:
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as fault:
         if "NOT_IMPLEMENTED" in str(fault) or "Could not find an implementation" in str(fault):
-            raise Unsupported("ONNX Runtime has no CPU implementation of it at this dtype and opset.") from None
+            raise Unsupported(
+                "ONNX Runtime has no CPU implementation of it at this dtype and opset."
+            ) from None
+        if "ValidateOpsetForDomain" in str(fault):
+            raise Unsupported(f"It is of a newer opset than ONNX Runtime {ort.__version__} knows.") from None
         raise
 
 
@@ -51,14 +57,16 @@ def session(node: onnx_node.Node, job: Job, constants: tuple[str, ...]) -> Varia
         bound = made.io_binding()
         for name in job.inputs:
             if name not in constants:
-                bound.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(onnx_node.as_numpy(job, number, name)))
+                bound.bind_ortvalue_input(
+                    name, ort.OrtValue.ortvalue_from_numpy(onnx_node.as_numpy(job, number, name))
+                )
         results = []
         for name in job.outputs:
             out = onnx_node.as_numpy(job, number, name)
             bound.bind_output(name, "cpu", 0, out.dtype, out.shape, out.ctypes.data)
             results.append(out)
 
-        def run(bound: ort.IOBinding = bound, results: tuple = tuple(results)) -> tuple:  # noqa: B008
+        def run(bound: ort.IOBinding = bound, results: tuple = tuple(results)) -> tuple:
             made.run_with_iobinding(bound)
             return results
 

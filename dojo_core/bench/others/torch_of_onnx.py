@@ -1,7 +1,7 @@
 """PyTorch's counterparts of ONNX operators, for those that have a simple one: what a model would write.
 
-Each takes the node's attributes and its inputs in order: tensors, numbers or lists where the model says the value,
-None where left out. Nothing is made of text: an operator that is not in the table has no counterpart.
+Each takes the node's attributes and its inputs in order: tensors, numbers or lists where the model says the
+value, None where left out. Nothing is made of text: an operator that is not in the table has no counterpart.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ PLAIN: dict[str, Counterpart] = {
     "Abs": torch.abs, "Acos": torch.acos, "Acosh": torch.acosh, "Add": torch.add, "And": torch.logical_and,
     "Asin": torch.asin, "Asinh": torch.asinh, "Atan": torch.atan, "Atanh": torch.atanh,
     "BitwiseAnd": torch.bitwise_and, "BitwiseNot": torch.bitwise_not, "BitwiseOr": torch.bitwise_or,
-    "BitwiseXor": torch.bitwise_xor, "Ceil": torch.ceil, "Clip": torch.clamp, "Cos": torch.cos, "Cosh": torch.cosh,
-    "Det": torch.linalg.det, "Div": torch.div, "Dropout": torch.clone, "Equal": torch.eq, "Erf": torch.erf,
-    "Exp": torch.exp, "Floor": torch.floor, "Greater": torch.gt, "GreaterOrEqual": torch.ge,
-    "HardSwish": F.hardswish, "Identity": torch.clone, "IsInf": torch.isinf, "IsNaN": torch.isnan, "Less": torch.lt,
-    "LessOrEqual": torch.le, "Log": torch.log, "MatMul": torch.matmul, "Mish": F.mish, "Mul": torch.mul,
-    "Neg": torch.neg, "Not": torch.logical_not, "Or": torch.logical_or, "Pow": torch.pow,
+    "BitwiseXor": torch.bitwise_xor, "Ceil": torch.ceil, "Clip": torch.clamp, "Cos": torch.cos,
+    "Cosh": torch.cosh, "Det": torch.linalg.det, "Div": torch.div, "Dropout": torch.clone,
+    "Equal": torch.eq, "Erf": torch.erf, "Exp": torch.exp, "Floor": torch.floor, "Greater": torch.gt,
+    "GreaterOrEqual": torch.ge, "HardSwish": F.hardswish, "Identity": torch.clone, "IsInf": torch.isinf, "IsNaN": torch.isnan,
+    "Less": torch.lt, "LessOrEqual": torch.le, "Log": torch.log, "MatMul": torch.matmul, "Mish": F.mish,
+    "Mul": torch.mul, "Neg": torch.neg, "Not": torch.logical_not, "Or": torch.logical_or, "Pow": torch.pow,
     "Reciprocal": torch.reciprocal, "Relu": torch.relu, "Round": torch.round, "Selu": F.selu,
-    "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Sin": torch.sin, "Sinh": torch.sinh, "Softplus": F.softplus,
-    "Softsign": F.softsign, "Sqrt": torch.sqrt, "Sub": torch.sub, "Swish": F.silu, "Tan": torch.tan,
-    "Tanh": torch.tanh, "Where": torch.where, "Xor": torch.logical_xor,
-    "GlobalAveragePool": lambda x: F.adaptive_avg_pool2d(x, 1), "GlobalMaxPool": lambda x: F.adaptive_max_pool2d(x, 1),
+    "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Sin": torch.sin, "Sinh": torch.sinh,
+    "Softplus": F.softplus, "Softsign": F.softsign, "Sqrt": torch.sqrt, "Sub": torch.sub, "Swish": F.silu,
+    "Tan": torch.tan, "Tanh": torch.tanh, "Where": torch.where, "Xor": torch.logical_xor,
+    "GlobalAveragePool": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "GlobalMaxPool": lambda x: F.adaptive_max_pool2d(x, 1),
     "Max": lambda a, b, c: torch.maximum(torch.maximum(a, b), c),
     "Min": lambda a, b, c: torch.minimum(torch.minimum(a, b), c),
-    "Mean": lambda a, b, c: (a + b + c) / 3, "Sum": lambda a, b, c: a + b + c, "SwiGLU": lambda a, b: F.silu(a) * b,
+    "Mean": lambda a, b, c: (a + b + c) / 3, "Sum": lambda a, b, c: a + b + c,
+    "SwiGLU": lambda a, b: F.silu(a) * b,
     "CumSum": torch.cumsum, "CumProd": torch.cumprod, "Expand": lambda x, shape: x.expand(shape).contiguous(),
     "Flatten": lambda x: x.flatten(1).clone(), "Reshape": lambda x, shape: x.reshape(shape).clone(),
     "Squeeze": lambda x, axes: x.squeeze(axes).clone(), "Tile": torch.tile,
@@ -70,13 +72,19 @@ def _windowed(attributes: Attributes, rank: int) -> dict[str, Any]:
     return {"stride": tuple(attributes.get("strides", [1] * rank)), "padding": _pads(attributes, rank)}
 
 
-def _convolved(a: Attributes, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
+def _convolved(
+    a: Attributes, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None
+) -> torch.Tensor:
     rank = x.ndim - 2
     dilation, groups = tuple(a.get("dilations", [1] * rank)), a.get("group", 1)
-    return (F.conv1d, F.conv2d, F.conv3d)[rank - 1](x, w, b, dilation=dilation, groups=groups, **_windowed(a, rank))
+    return (F.conv1d, F.conv2d, F.conv3d)[rank - 1](
+        x, w, b, dilation=dilation, groups=groups, **_windowed(a, rank)
+    )
 
 
-def _transposed(a: Attributes, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None) -> torch.Tensor:
+def _transposed(
+    a: Attributes, x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None = None
+) -> torch.Tensor:
     return F.conv_transpose2d(x, w, b, groups=a.get("group", 1), **_windowed(a, 2))
 
 
@@ -86,7 +94,9 @@ def _padded(a: Attributes, x: torch.Tensor, pads: list[int]) -> torch.Tensor:
     return F.pad(x, sides, a.get("mode", "constant"))
 
 
-def _sliced(x: torch.Tensor, starts: list[int], ends: list[int], axes: list[int], steps: list[int] | None = None) -> Any:
+def _sliced(
+    x: torch.Tensor, starts: list[int], ends: list[int], axes: list[int], steps: list[int] | None = None
+) -> Any:
     cut = [slice(None)] * x.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(axes), strict=True):
         cut[axis] = slice(start, end, step)
@@ -163,9 +173,11 @@ WITH_ATTRIBUTES: dict[str, Counterpart] = {
     "Mod": _mod,
     "PRelu": lambda a, x, slope: torch.where(x < 0, x * slope, x),
     "Pad": _padded,
-    "ReduceProd": lambda a, x, axes: torch.prod(x, axes[0], keepdim=bool(a.get("keepdims", 1)))
-    if len(axes) == 1
-    else torch.prod(x.flatten(-len(axes)), -1),
+    "ReduceProd": lambda a, x, axes: (
+        torch.prod(x, axes[0], keepdim=bool(a.get("keepdims", 1)))
+        if len(axes) == 1
+        else torch.prod(x.flatten(-len(axes)), -1)
+    ),
     "Resize": _resized,
     "RMSNormalization": lambda a, x, scale: F.rms_norm(x, scale.shape, scale, a.get("epsilon", 1e-5)),
     "Slice": lambda a, x, *sides: _sliced(x, *sides),
