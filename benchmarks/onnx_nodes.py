@@ -327,6 +327,8 @@ def prepare(case: Case, check: bool = True) -> Prepared:
     try:
         _prepare(case, prepared, check)
     except NotImported as refused:
+        if any(r.unforeseen for r in refused.reasons):
+            verdict.interpreted = verdict.compiled = "fault"
         verdict.reason = "; ".join(dict.fromkeys(f"{r.operator}: {r.why}" for r in refused.reasons))
     except NotGeneratable as refused:
         verdict.compiled, verdict.reason = "refused", str(refused)
@@ -392,8 +394,8 @@ def _judged(case: Case, verdict: Verdict, way: str, given: list[Any]) -> None:
         verdict.reason = f"{way}: {unlike}" if getattr(verdict, way) == "wrong" else unlike
 
 
-def run_compiled(case: Case, prepared: Prepared, library: str, symbol: str) -> Verdict:
-    """The second way: call the compiled kernel on the test's inputs."""
+def run_compiled(case: Case, prepared: Prepared, function: Any) -> Verdict:
+    """The second way: call the compiled kernel (of ctypes) on the test's inputs."""
     verdict, code = prepared.verdict, prepared.code
     assert code is not None
     arrays = []
@@ -404,7 +406,6 @@ def run_compiled(case: Case, prepared: Prepared, library: str, symbol: str) -> V
         arrays.append(array)
     workspace = _aligned((code.workspace_bytes + 64,), np.uint8, 255)
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-    function = getattr(ctypes.CDLL(library), symbol)
     function(pointers, ctypes.c_void_p(workspace.ctypes.data))
     results = {p.name: _read(a, p.dtype) for p, a in zip(code.parameters, arrays, strict=True) if p.role == "out"}
     _judged(case, verdict, "compiled", results_of(prepared.outputs, results))
@@ -447,7 +448,7 @@ def _run_all(cases: Sequence[Case], prepared: Sequence[Prepared], jobs: int) -> 
 
     def run(j: int) -> Verdict:
         k, library, symbol = runnable[j]
-        return run_compiled(cases[k], prepared[k], library, symbol)
+        return run_compiled(cases[k], prepared[k], getattr(ctypes.CDLL(library), symbol))
 
     for (k, _, _), result in zip(runnable, guarded(run, len(runnable), SECONDS, jobs), strict=True):
         if isinstance(result, str):

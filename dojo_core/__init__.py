@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         legal_moves,
         why,
     )
-    from dojo_core.own.arrays import KernelError
+    from dojo_core.own.axes import KernelError
     from dojo_core.own.kernel import OwnKernel, kernel
     from dojo_core.program.expressions import TextError
     from dojo_core.program.text import parse

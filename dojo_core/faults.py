@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import mark_fault
-from dojo_core.program.target import DEFAULT_TARGET, NO_TABLES
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import operation_lines
 from dojo_core.program.tree import Program
 from dojo_core.program.validity import definition_fault, storage_fault
@@ -19,8 +19,9 @@ def program_fault(
     With no target (``on`` None) the marks are left to whoever knows it. Lines are those of ``source``, the
     text that was parsed; without it, of the program's own.
     """
-    if on is not None and program.tables and not target(on).tables:
-        return NO_TABLES.format(target(on).title)
+    lacking = None if on is None else target(on).lacks(program)
+    if lacking is not None:
+        return lacking
     fault = storage_fault(program)
     if fault is None and program_doubt(program) is None:  # what is not known to be wrong is let in
         fault = definition_fault(program)

@@ -1,6 +1,7 @@
 """Generated C, compiled and run in this process: for tests of programs that are known to be sound."""
 
 import ctypes
+import math
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -76,7 +77,8 @@ def run_program(
 
 
 def random_inputs(program: Program, seed: int = 0, full: bool = False) -> dict[str, npt.NDArray]:
-    """Normal numbers that their dtype holds; for integers small ones, or of their ``full`` range."""
+    """Normal numbers that their dtype holds; for integers those of a domain, small ones, or of the ``full``
+    range."""
     rng = np.random.default_rng(seed)
     inputs = {}
     for name in program.inputs:
@@ -87,10 +89,13 @@ def random_inputs(program: Program, seed: int = 0, full: bool = False) -> dict[s
             inputs[name] = rounded(rng.standard_normal(shape), "bf16")
         elif buffer.dtype in FLOATS:
             inputs[name] = rng.standard_normal(shape).astype(kind)
-        elif full and buffer.dtype in INTEGERS:
+        elif full and buffer.dtype in INTEGERS and program.domain_of(name) is None:
             least, most = extremes(buffer.dtype)
             inputs[name] = rng.integers(least, most, shape, kind, endpoint=True)
         else:
+            domain = program.domain_of(name)
             low, high = (0, 2) if buffer.dtype == "bool" else (0, 9) if buffer.dtype == "u8" else (-9, 9)
+            if domain is not None:
+                low, high = math.ceil(domain.low), math.floor(domain.high) + 1
             inputs[name] = rng.integers(low, high, shape).astype(kind)
     return inputs

@@ -57,7 +57,7 @@ FILES = [
     *(f"dojo_core/moves/{p.name}" for p in FAMILIES),
     *(
         f"dojo_core/program/{name}.py"
-        for name in ("validity", "marks", "dependence", "must_writes", "reaching", "unification")
+        for name in ("validity", "marks", "dependence", "indices", "must_writes", "reaching", "unification")
     ),
     "dojo_core/program/gpu.py",
     "dojo_core/targets/gpu/conditions.py",
@@ -72,6 +72,7 @@ TESTS = (
     "test_validity",
     "test_walks",
     "test_text",
+    "test_indices",
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4
@@ -84,10 +85,10 @@ ASIDE = {
     "fresh_name", "owner_path", "definition_fault", "__str__",
     "_indexed", "_reused", "_end", "_joins", "_kept", "_project", "_exit_read", "_exit", "_located",
     "_copy_buffer", "_computed_before_use", "holds", "mapped",
-    "_after", "layouts",
+    "_after", "layouts", "promised",
 }  # fmt: skip
 # Functions whose answer, other than None or False, is the objection itself.
-OBJECTIONS = ("Refusal", "Fault", "Witness", "Mismatch")
+OBJECTIONS = ("Refusal", "Fault", "IndexFault", "Witness", "Mismatch")
 OBJECTING = {"_vector_sentence", "_register_sentence", "_uses", "_beyond", "seen_by"}
 TRUE_OBJECTS = {
     "_out_of_bounds", "_too_large", "_ever_written", "_needs_load", "_runs", "_holds_parallel",

@@ -12,6 +12,9 @@ An accumulation is a sequence where the policy is ``strict`` and the operator ro
 ``algebraic`` a quotient is a product with the divisor's reciprocal, and but under ``strict`` an ``fma`` a
 product and a sum. A read that no write defines is poison.
 
+What index arrays hold, and all that goes into them, are numbers besides: of inputs a drawing from their
+domains, the same in every run, so that a read through one is of a known cell.
+
 The lanes of a vectorised scope read before any of them writes, as one instruction does.
 
 On a GPU each thread has a ``local`` and ``stack`` of its own: an operation reads and writes the copies of the
@@ -21,15 +24,20 @@ scope of one accumulation whose target ignores the lane is one operation of all 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
+from random import Random
 
-from dojo_core.program.dtypes import COMPARISONS
+import numpy as np
+
+from dojo_core.program.arithmetic import ACCUMULATIONS, Meaning
+from dojo_core.program.dtypes import COMPARISONS, FLOATS, extremes
 from dojo_core.program.functions import IDENTITY
-from dojo_core.program.tables import Index, Indirect
+from dojo_core.program.tables import Index, Indirect, Table
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -46,6 +54,7 @@ from dojo_core.program.tree import (
 POISON = 0
 Indices = tuple[int, ...]
 Cell = tuple[str, Indices]
+_Place = Callable[[Indices, Callable[[str, Indices], int] | None], Indices]  # from iterators and elements
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,9 @@ class _Run:
         self.above: list[Scope] = []  # the scopes being executed
         self.threads: Sequence[int] = (0,)  # that execute the operation at hand
         self.by_thread = _thread_dims(program) if _on_gpu(program.body) else {}
+        self.feeds = _feeds(program)
+        self.meaning = Meaning(program)
+        self.numbers: dict[Cell, float] = {}  # what the cells of these arrays hold
         self.owned: dict[Path, list[str]] = {}
         for buffer in program.buffers:
             if buffer.location != "heap":
@@ -179,6 +191,8 @@ class _Run:
     def fill(self, buffer: Buffer, array: str, index: Indices, flat: int) -> tuple[int, int]:
         """A cell of an input, as the caller left it: its write and its term."""
         self.writes += 1
+        if array in self.feeds:
+            self.numbers[array, index] = _drawn(self.program, array, flat)
         defined = self.logical[array, index] = self.writes, self.terms.make("input", array, flat)
         self.memory[buffer.name][self.stored[array].place(index)] = _Address(self.writes)
         return defined
@@ -329,9 +343,12 @@ class _Run:
         terms, kind = self.terms, plan.dtype
         reads: list[tuple[Cell, int]] = []
         values: list[int] = []
+        for array, place in plan.indices:
+            cell = array, place(iterators, None)
+            reads.append((cell, self.defining(cell)[0]))
         for operand in plan.operands:
             if isinstance(operand, _Read):
-                cell = operand.array, operand.index(iterators)
+                cell = operand.array, operand.index(iterators, self.element)
                 write, term = self.defining(cell)
                 reads.append((cell, write))
                 if operand.converted:  # read exactly, so that n = 1/x and x*n are what x/x is
@@ -347,13 +364,43 @@ class _Run:
             values = [terms.converted(factors, kind, any(mixed[:2])), values[2]]
             function, mixed = "+", mixed[2:]
         term = terms.converted(terms.call(function, values, self.policy), kind, any(mixed))
-        target: Cell = op.target.array, plan.target(iterators)
+        target: Cell = op.target.array, plan.target(iterators, None)
         before, held = self.defining(target)
         if op.accumulate:
             term = terms.accumulate(op.accumulate, held, term, kind, plan.regroup)
+        if op.target.array in self.feeds:
+            self.compute(op, plan, iterators, target)
         self.writes += 1
         self.logical[target] = self.writes, term
         return _Evaluated(reads, target, before, self.writes)
+
+    def element(self, array: str, at: Indices) -> int:
+        """What an index array holds; far out of any bounds where it holds nothing."""
+        self.defining((array, at))  # which fills a cell of an input
+        return int(self.numbers.get((array, at), -(10**9)))
+
+    def compute(self, op: Op, plan: _Plan, iterators: Indices, target: Cell) -> None:
+        """The number that an operation leaves in a cell, nothing where it reads nothing."""
+        operands = []
+        for operand, written in zip(plan.operands, op.operands, strict=True):
+            if isinstance(operand, _Read):
+                number = self.numbers.get((operand.array, operand.index(iterators, self.element)))
+                if number is None:
+                    self.numbers.pop(target, None)
+                    return
+                operands.append(np.asarray(number))
+            elif isinstance(written, Number):
+                operands.append(np.asarray(written.value))
+            else:
+                operands.append(np.asarray(operand(iterators)))
+        with np.errstate(all="ignore"):
+            value = self.meaning.computed(op, operands)
+            if op.accumulate:
+                if target not in self.numbers:
+                    return
+                term = self.meaning.term(value, target[0])
+                value = ACCUMULATIONS[op.accumulate](np.asarray(self.numbers[target]), term)
+            self.numbers[target] = self.meaning.stored(np.asarray(value), target[0]).item()
 
     def plan(self, op: Op) -> _Plan:
         """What is the same in all instances of an operation."""
@@ -373,7 +420,10 @@ class _Run:
         regroup = self.policy != "strict" or op.accumulate in ("max", "min") or kind[0] not in "fb"
         holds = _holds(op.guard) if op.guard else None
         target = _index(op.target.index)
-        return _Plan(holds, target, kind, tuple(operands), tuple(mixed), regroup or kind == "bool")
+        accesses = [o for o in op.operands if isinstance(o, Access)]
+        looked = [k for a in accesses for i in a.index if isinstance(i, Indirect) for k, _ in i.lookups]
+        indices = tuple((k.source.name, _index(k.at)) for k in looked if not isinstance(k.source, Table))
+        return _Plan(holds, target, kind, tuple(operands), indices, tuple(mixed), regroup or kind == "bool")
 
     def check_reads(self, evaluated: _Evaluated) -> None:
         for cell, write in evaluated.reads:
@@ -437,7 +487,7 @@ class _Read:
     """An operand that is read, ``converted`` to the dtype that is computed in."""
 
     array: str
-    index: Callable[[Indices], Indices]
+    index: _Place
     converted: bool
 
 
@@ -447,9 +497,10 @@ class _Plan:
     says which are of another dtype than the target and not converted to it."""
 
     holds: Callable[[Indices], bool] | None
-    target: Callable[[Indices], Indices]
+    target: _Place
     dtype: str
     operands: tuple[_Read | int | Callable[[Indices], int], ...]
+    indices: tuple[tuple[str, _Place], ...]  # arrays that indices are read from, and where
     mixed: tuple[bool, ...]
     regroup: bool
 
@@ -465,11 +516,42 @@ class _Evaluated:
     write: int
 
 
+def _looked_up(op: Op) -> set[str]:
+    """The arrays that an operation reads indices from."""
+    accesses = [o for o in op.operands if isinstance(o, Access)]
+    lookups = [k for a in accesses for i in a.index if isinstance(i, Indirect) for k, _ in i.lookups]
+    return {k.source.name for k in lookups if not isinstance(k.source, Table)}
+
+
+def _feeds(program: Program) -> set[str]:
+    """The arrays that indices are read from, and what goes into these."""
+    ops = [leaf.op for leaf in program.leaves]
+    feeds = set().union(*map(_looked_up, ops)) if ops else set()
+    while True:
+        into = [op for op in ops if op.target.array in feeds]
+        more = {o.array for op in into for o in op.operands if isinstance(o, Access)}
+        more |= set().union(*map(_looked_up, into))
+        if more <= feeds:
+            return feeds
+        feeds |= more
+
+
+def _drawn(program: Program, array: str, flat: int) -> float:
+    """A value of an input within its domain, always the same one."""
+    rng, domain = Random(f"{array} {flat}"), program.domain_of(array)
+    dtype = program.buffer_of[array].dtype
+    if dtype in FLOATS:
+        return rng.uniform(domain.low, domain.high) if domain else rng.gauss(0, 4)
+    low, high = (math.ceil(domain.low), math.floor(domain.high)) if domain else extremes(dtype)
+    return rng.randint(low, high)
+
+
 def _owner(program: Program, buffer: Buffer) -> Path:
     """The innermost scope that holds all accesses of a buffer (written anew here: a second opinion)."""
     common: Path | None = None
     for leaf in program.leaves:
-        if any(a.array in buffer.arrays for a in (leaf.op.target, *leaf.op.reads)):
+        read = {o.array for o in leaf.op.operands if isinstance(o, Access)} | _looked_up(leaf.op)
+        if not {leaf.op.target.array, *read}.isdisjoint(buffer.arrays):
             above = leaf.path[:-1]
             if common is None:
                 common = above
@@ -574,19 +656,22 @@ def _look(values: tuple[int, ...], sizes: tuple[int, ...], *at: int) -> int:
 
 def _source(form: Index) -> str:
     if isinstance(form, Indirect):
-        looked = [
-            f"look({k.table.values}, {k.table.dims}, {', '.join(map(_source, k.at))})*{c}"
-            for k, c in form.lookups
-        ]
+        looked = []
+        for k, c in form.lookups:
+            at = ", ".join(map(_source, k.at))
+            if isinstance(k.source, Table):
+                looked.append(f"look({k.source.values}, {k.source.dims}, {at})*{c}")
+            else:
+                looked.append(f"e({k.source.name!r}, ({at}{',' * bool(k.at)}))*{c}")
         return "+".join([*looked, f"({_source(form.rest)})"])
     return "+".join([f"i[{d}]*{c}" for d, c in form.terms] + [str(form.const)]).replace("+-", "-")
 
 
 @lru_cache(maxsize=100_000)
-def _index(forms: tuple[Index, ...]) -> Callable[[Indices], Indices]:
-    """Indices from iterators, compiled once for each row of forms."""
-    source = f"lambda i: ({''.join(_source(f) + ',' for f in forms)})"
-    found: Callable[[Indices], Indices] = eval(source, {"look": _look})
+def _index(forms: tuple[Index, ...]) -> _Place:
+    """Indices from iterators and what index arrays hold, compiled once for each row of forms."""
+    source = f"lambda i, e: ({''.join(_source(f) + ',' for f in forms)})"
+    found: _Place = eval(source, {"look": _look})
     return found
 
 

@@ -1,6 +1,6 @@
 """Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
-locations, guards, tiles, scans, constant tables, buffers shared, contracted or private, parallel scopes,
-mixed dtypes and conversions, what a machine instruction computes; small extents.
+locations, guards, tiles, scans, constant tables, index arrays, buffers shared, contracted or private,
+parallel scopes, mixed dtypes and conversions, what a machine instruction computes; small extents.
 
 ``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
 shrink.
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dojo_core import parse
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
+from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Buffer, Program, Scope, splice, walk
@@ -52,8 +53,11 @@ NARROWER = {"f32": ("bf16", "f16", "i8", "u8"), "f64": ("f32", "i32", "u8"), "i3
 
 EXTENTS = (1, 2, 2, 3, 4, 4, 5, 6, 8)
 INSTANCES = 160  # of one operation
-UNARY = ("", "", "neg", "abs", "tanh")
+# Functions that jump, as fmod does, are those of integers alone: float64 may fall elsewhere than f32 rounded.
+UNARY = ("", "", "neg", "abs", "tanh", "sin", "cos", "atan", "asinh")
+UNARY_WHOLE = ("", "", "neg", "abs", "sign", "not")
 BINARY = ("+", "-", "*", "max", "min", "/")
+BINARY_WHOLE = ("+", "-", "*", "max", "min", "and", "or", "xor", "shl", "shr", "fmod")
 
 
 @dataclass
@@ -71,8 +75,13 @@ class _Writer:
         self.open: list[int] = []  # sizes of the scopes around the last operation
         self.lines: list[str] = []
         self.arrays: list[_Array] = []
-        self.tabled = rng.random() < 0.2
+        roll = rng.random()
+        self.tabled, self.indexed = roll < 0.2, 0.2 <= roll < 0.35
         self.tables: list[str] = []
+        self.indices: list[_Array] = []  # inputs that indices are read from
+        self.domains: list[str] = []
+        self.clamped: list[_Array] = []  # what operations make of them
+        self.made: list[str] = []  # these operations, which come first
         self.dtype = rng.choice(("f32", "f32", "f32", "f64", "i32"))
         self.mixed = rng.random() < 0.35
         self.extents = [rng.choice(EXTENTS) for _ in range(2)]
@@ -134,15 +143,40 @@ class _Writer:
         if not depths or most < 1 or math.prod(self.open[d] for d in depths) > 40:
             return None
         sizes = [self.open[d] for d in depths]
+        if self.indexed:
+            name = self.index_array(tuple(sizes), most)
+            return f"{name}[{','.join(f'{{{d}}}' for d in depths)}]*{factor}{rest}"
         values = " ".join(str(rng.randint(0, most)) for _ in range(math.prod(sizes)))
         name = f"k{len(self.tables)}"
         self.tables.append(f"table {name} u8 [{', '.join(map(str, sizes))}] = {values}")
         return f"{name}[{','.join(f'{{{d}}}' for d in depths)}]*{factor}{rest}"
 
+    def index_array(self, sizes: tuple[int, ...], most: int) -> str:
+        """An array of whole numbers up to ``most``: an input, a copy of one, or one that is clamped."""
+        rng, name = self.rng, f"i{len(self.indices)}"
+        kind, nest = rng.random(), " ".join(map(str, sizes))
+        at = ",".join(f"{{{d}}}" for d in range(len(sizes)))
+        self.indices.append(_Array(name, sizes, rng.choice(("i32", "u8", "i64"))))
+        if kind < 0.75:
+            self.domains.append(f"domain {name} 0 {most}")
+        if kind < 0.5:
+            return name
+        copy = _Array(f"j{name}", sizes, self.indices[-1].dtype)
+        self.clamped.append(copy)
+        if kind < 0.75:
+            self.made.append(f"{nest} {copy.name}[{at}] = {name}[{at}]")
+            return copy.name
+        last = _Array(f"k{name}", sizes, copy.dtype)
+        self.clamped.append(last)
+        self.made.append(f"{nest} {copy.name}[{at}] = max({name}[{at}],0)")
+        self.made.append(f"{nest} {last.name}[{at}] = min({copy.name}[{at}],{most})")
+        return last.name
+
     def access(self, array: _Array, aligned: bool = True) -> str:
         index = []
         for k, size in enumerate(array.sizes):
-            looked = self.looked_up(size) if self.tabled and self.rng.random() < 0.4 else None
+            indirect = self.tabled or self.indexed
+            looked = self.looked_up(size) if indirect and self.rng.random() < 0.4 else None
             if looked is not None:
                 index.append(looked)
                 continue
@@ -161,13 +195,13 @@ class _Writer:
 
     def value(self) -> str:
         if self.rng.random() < 0.5:
-            function = self.rng.choice(UNARY if self.dtype != "i32" else ("", "neg", "abs"))
+            function = self.rng.choice(UNARY if self.dtype != "i32" else UNARY_WHOLE)
             return f"{function}({self.operand()})" if function else self.operand()
-        function = self.rng.choice(BINARY if self.dtype != "i32" else BINARY[:-1])
+        function = self.rng.choice(BINARY if self.dtype != "i32" else BINARY_WHOLE)
         left, right = self.operand(), self.operand()
         if self.arrays and "[" not in left + right:
             left = self.access(self.arrays[-1])
-        if function in ("max", "min"):
+        if not FUNCTIONS[function].infix:
             return f"{function}({left},{right})"
         if function == "*" and self.rng.random() < 0.2:
             return f"fma({left},{right},{self.operand()})"
@@ -237,8 +271,11 @@ class _Writer:
         self.arrays.append(array)
         if rng.random() < 0.15 and shape and shape == [max(2, n) for n in shape]:  # a scan, shift or update
             self.place([n - 1 for n in shape])
-            here = cell(*iterators(rank))
-            there = cell(*(f"{i}+1" for i in iterators(rank)))
+            index = iterators(rank)
+            if rng.random() < 0.4:  # from the end
+                index = [f"-{i}+{n - 2}" for i, n in zip(index, shape, strict=True)]
+            here = cell(*index)
+            there = cell(*(f"{i}+1" for i in index))
             first, second = rng.choice(((here, there), (there, here), (here, here)))
             self.line(f"{first} = {second}*{rng.choice(('2', second))}")
 
@@ -309,10 +346,11 @@ class _Writer:
         free = [a.name for a in self.arrays[:-1] if a.name not in given]
         often = rng.choice((0.0, 0.1, 0.5))
         outputs = ["y"] + [name for name in free if rng.random() < often]
-        lines = ["kernel k", "in " + ", ".join(a.name for a in inputs), "out " + ", ".join(outputs)]
-        lines += self.tables
-        lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in self.arrays]
-        return "\n".join(lines + self.lines) + "\n"
+        every = [*self.arrays, *self.indices, *self.clamped]
+        named = ", ".join(a.name for a in [*inputs, *self.indices])
+        lines = ["kernel k", f"in {named}", "out " + ", ".join(outputs), *self.domains, *self.tables]
+        lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in every]
+        return "\n".join([*lines, *self.made, *self.lines]) + "\n"
 
 
 def random_plain(rng: random.Random) -> Program | None:

@@ -29,7 +29,11 @@ def runnable(rng: random.Random, wanted: Callable[[Program], bool] = lambda prog
     """A random program of the functions that Snitch has."""
     while True:
         program = random_program(rng)
-        if program.tables or any(leaf.op.function not in FUNCTIONS for leaf in program.leaves):
+        if (
+            program.tables
+            or program.index_arrays
+            or any(leaf.op.function not in FUNCTIONS for leaf in program.leaves)
+        ):
             continue
         program = doubled(program)
         if wanted(program):

@@ -429,6 +429,8 @@ FORMS = [
         "x[{0}] < 300",
         "max(x[{0}],-200)",
     ),
+    *("xor(x[{0}],{0})", "not(x[{0}])", "shl(x[{0}],{0})", "shr(w[{0}],x[{0}])", "fmod(x[{0}],w[{0}])"),
+    *("isnan(x[{0}])", "isinf(w[{0}])", "sign(x[{0}])"),
 ]
 TYPES = [(d, d, d) for d in STORED] + [
     *(("u8", "i8", "i16"), ("u8", "i8", "i32"), ("i32", "i64", "f64"), ("i8", "f32", "f64"), ("bool", "i8", "i32")),
@@ -528,6 +530,8 @@ REFUSED = [
     (X.replace("y f32", "y f64"), "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this processor for f64 and f32"),
     (X.replace("f32", "bool"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}]", "4 is no vector width of this processor for bool (they are: none)."),
     (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] / 3", "/ has no vector form for i32."),
+    (X.replace("f32", "i32"), "2 4:v y[{0}*4+{1}] = fmod(x[{0}*4+{1}],3)", "fmod has no vector form for i32."),
+    (X, "2 4:v y[{0}*4+{1}] = isnan(x[{0}*4+{1}])", "isnan has no vector form."),
     (X, "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this processor for f32"),
     (X, "2 4:v y[{0}*4+{1}] = pow(x[{0}*4+{1}],2)", "pow has no vector form."),
     (X, "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] if {1} < 3", "The guard of a vector operation depends on the lane."),

@@ -64,8 +64,8 @@ def test_features_count_what_a_program_does():
         "bytes to the third cache": 3 * cells * 4 + 32 * 4,
         "temporaries": cells * 4,
     }
-    wide = counts(apply(apply(program, "split_scope t@1 8"), "vectorize t@2"))
-    assert wide["costly vector functions"] == 64 * 4 and "costly scalar functions" not in wide
+    wide = counts(apply(apply(program, "split_scope t@1 4"), "vectorize t@2"))
+    assert wide["costly vector functions"] == 64 * 8 and "costly scalar functions" not in wide
 
 
 def test_what_no_cache_holds_comes_again():

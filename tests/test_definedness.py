@@ -87,6 +87,8 @@ def test_it_agrees_with_an_execution(monkeypatch, few, seeds):
             program = parse(_Writer(random.Random(f"definedness {seed}")).text())
         except TextError:
             continue
+        if program.index_arrays:  # what they hold is not known: tests/test_indices.py
+            continue
         unset = executed(program)
         assert gone_through(program) == unset, program.text
         if definition_fault(program) is None:  # what is not set may be read where no output depends on it

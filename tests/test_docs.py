@@ -7,11 +7,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HIDDEN = {"build", "dist", "node_modules"}  # and what begins with a dot
-PAGES = sorted(
-    page
-    for page in ROOT.rglob("*.md")
-    if not any(part in HIDDEN or part.startswith(".") for part in page.relative_to(ROOT).parts)
-)
+FOLDERS = [
+    folder for folder in ROOT.iterdir() if folder.name not in HIDDEN and not folder.name.startswith(".")
+]
+PAGES = sorted(page for folder in FOLDERS for page in (folder, *folder.rglob("*.md")) if page.suffix == ".md")
 DOCS = [page for page in PAGES if page.is_relative_to(ROOT / "docs")]
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^ *(`{3,}|~{3,}).*?^ *\1", re.MULTILINE | re.DOTALL)

@@ -34,6 +34,7 @@ from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.processor import NotAProcessor, Processor, from_json, host, known
 from dojo_core.targets.registry import UnknownTarget, backend
 from tests.cluster import Cluster, cluster
+from tests.crossed import with_tools
 from tests.stand_ins import Bench, Page
 from tests.waiting import wait_until
 
@@ -243,8 +244,9 @@ def test_the_oldest_is_forgotten_where_many_are_known(monkeypatch):
 
 
 def test_moves_lines_passes_and_code_are_of_the_machine(home):
+    wide = with_tools("x86-64-v4")
     machines.remember(THERE, replace(NARROW, name="Old CPU"))
-    machines.remember(OTHER, replace(WIDE, name="New CPU"))
+    machines.remember(OTHER, replace(wide, name="New CPU"))
     for word in ("aaa", "old cpu", THERE):
         output = dojo(
             "moves", f"softmax:{SHAPE}", "vectorize", "--line", "softmax", "--machine", word, "--json"

@@ -67,6 +67,21 @@ t f32 [6, 32] heap
 6 n[{0}] = 0
 | 32 n[{0}] += lambda[{0},{1}]
 """
+ROWS = """\
+kernel rows
+in table, k, scale
+out picked
+domain k 2 6
+domain scale 0 1
+table f32 [5, 8] heap
+k i64 [4] heap
+scale f32 [4] heap
+picked f32 [4, 8] heap
+j i32 [4] heap
+4 j[{0}] = i32(scale[{0}])
+4 8 picked[{0},{1}] = table[k[{0}]-2,{1}]
+| 8 picked[{0},{1}] += table[j[{0}],{1}]
+"""
 OWN = "kernel mine\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
 
 
@@ -117,9 +132,10 @@ def done(*command: object, cwd: Path, **added: str) -> str:
 
 @pytest.fixture
 def exported(tmp_path) -> Path:
-    """A library of two shapes of one kernel and one of strange names, under the policy strict."""
+    """A library of two shapes of one kernel, one of strange names, under the policy strict, and one that
+    reads indices from its inputs."""
     folder = tmp_path / "library"
-    write(library([softmax(), softmax("8x96"), own(PAIR, "strict")], "kept"), folder)
+    write(library([softmax(), softmax("8x96"), own(PAIR, "strict"), own(ROWS)], "kept"), folder)
     return folder
 
 
@@ -387,6 +403,8 @@ def test_a_kernel_has_its_line_at_the_widths_of_each_processor(ported):
 
 
 def test_what_does_not_apply_elsewhere_is_played_anew_or_narrowed(monkeypatch):
+    if LANES == 4:
+        pytest.skip("what is for this machine's vectors is for any Arm's as well")
     (arm,) = sets_for("arm")
     start = start_game("relu", "64x4096", "reassoc")
     start.play(f"split_scope y@1 {LANES}")

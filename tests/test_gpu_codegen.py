@@ -3,6 +3,7 @@
 import random
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 
 from dojo_core import kernels, parse
 from dojo_core.moves.api import apply
+from dojo_core.program.dtypes import HALVES, LOGICAL, OF_REALS, SHIFTS, TO_WHOLE
+from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
 from dojo_core.targets.cuda import build
@@ -189,7 +192,8 @@ def test_random_gpu_programs_compute_what_they_say(seed):
     rng = random.Random(f"emulated {seed}")
     while True:
         program, rules = walks.start_on_a_gpu(rng)
-        if "b" in {m for n in program.body if hasattr(n, "summary") for m in n.summary.marks}:
+        in_blocks = "b" in {m for n in program.body if hasattr(n, "summary") for m in n.summary.marks}
+        if in_blocks and not any(b.dtype in HALVES for b in program.buffers):
             break
     check_emulated(program, rules.policy)
 
@@ -272,6 +276,55 @@ y f32 [8, 64] heap
 8:g 16:b 4:v y[{0},{1}*4+{2}] = max(x[{0},{1}*4+{2}],0) !prefetch(x[{0}+1,{1}*4+{2}]) !stream
 """
 WRITTEN = {"mixed": MIXED, "streamed": STREAMED}
+
+
+def functions(x: str, w: str, names: Iterable[str]) -> str:
+    """A kernel of functions, each of the arrays x and w (binary ones) and into one of x's dtype."""
+    named = {f"y{k}": FUNCTIONS[name] for k, name in enumerate(names)}
+    operands = ("x[{0}*32+{1}]", "w[{0}*32+{1}]")
+    lines = [
+        f"kernel functions_{x}",
+        "in x, w",
+        f"out {', '.join(named)}",
+        f"x {x} [64] heap",
+        f"w {w} [64] heap",
+    ]
+    lines += [f"{y} {x} [64] heap" for y in named]
+    for y, f in named.items():
+        lines.append(f"2:g 32:b {y}[{{0}}*32+{{1}}] = {f.name}({','.join(operands[: f.arity])})")
+    return "\n".join(lines) + "\n"
+
+
+OF_FLOATS = (*OF_REALS, *TO_WHOLE, "abs", "sign", "isnan", "isinf", "fmod")
+OF_INTEGERS = (*LOGICAL, *SHIFTS, "fmod", "sign", "abs", "max")
+WRITTEN |= {
+    "functions_f32": functions("f32", "f32", OF_FLOATS),
+    "functions_f64": functions("f64", "f32", OF_FLOATS),
+    "functions_i32": functions("i32", "i32", OF_INTEGERS),
+    "functions_u8": functions("u8", "u8", OF_INTEGERS),
+}
+
+
+@pytest.mark.parametrize("dialect", ["cuda", "hip"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_functions_compute_what_they_say(dialect):
+    rng = np.random.default_rng(3)
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1, -1, 0.5, 1e-40, -1e-40, 2.5, 88.0, -104.0, 12345.0]
+    reals = np.array([*special, *rng.standard_normal(50) * 3]).astype(np.float32)
+    whole = np.concatenate([[-(2**31), -7, -1, 0, 1, 7, 8, 31, 32, 2**31 - 1], rng.integers(-99, 99, 54)])
+    for name, inputs in (
+        ("functions_f32", {"x": reals, "w": np.roll(reals, 5)}),
+        ("functions_f64", {"x": reals, "w": np.roll(reals, 5)}),
+        ("functions_i32", {"x": whole, "w": np.roll(whole, 5)}),
+        ("functions_u8", {"x": whole % 256, "w": np.roll(whole, 5) % 12}),
+    ):
+        program = parse(WRITTEN[name])
+        got, fault = emulate(code_of(program, hip=dialect == "hip"), inputs)
+        assert not fault
+        meant = interpret(program, inputs)
+        for y, leaf in zip(program.outputs, program.leaves, strict=True):
+            value = meant[y] if name[-3] != "f" else meant[y].astype(got[y].dtype)
+            np.testing.assert_allclose(got[y], value, 1e-6, 1e-44, err_msg=f"{name} {leaf.op.function}")
 
 
 def test_what_is_streamed_computes_the_same():

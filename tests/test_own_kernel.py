@@ -10,7 +10,23 @@ import pytest
 from dojo_core import KernelError, kernel, legal_moves, parse
 from dojo_core.game import Game
 from dojo_core.measure.pool import make_pool
-from dojo_core.own import concatenate, einsum, exp, iterator, maximum, rsqrt, size, where
+from dojo_core.own import (
+    concatenate,
+    cos,
+    einsum,
+    exp,
+    exp2,
+    fmod,
+    isinf,
+    isnan,
+    iterator,
+    maximum,
+    rsqrt,
+    sign,
+    sin,
+    size,
+    where,
+)
 from dojo_core.targets.cpu.codegen import generate
 from tests.compiled import run_program
 
@@ -77,6 +93,35 @@ def test_reference_and_compiled_code_are_the_formula(own, formula):
     expected = formula(**{name: x.astype(float) for name, x in inputs.items()})
     np.testing.assert_allclose(own.reference(inputs)["y"], expected, rtol=1e-9)
     np.testing.assert_allclose(run_program(own.program, inputs)["y"], expected, rtol=1e-4, atol=1e-6)
+
+
+@kernel({"m": 4, "d": 6}, x="md", y="md")
+def rotary(x, y):
+    angle = iterator("m").to("f32") * exp2(iterator("d").to("f32") * -0.5)
+    c, s = cos(angle), sin(angle)
+    return {"a": x * c - y * s, "b": x * s + y * c}
+
+
+def test_rotary_embeddings():
+    inputs = rotary.random_inputs()
+    x, y = (inputs[name].astype(float) for name in "xy")
+    angle = np.arange(4.0)[:, None] * 2.0 ** (np.arange(6) * -0.5)
+    expected = x * np.cos(angle) - y * np.sin(angle)
+    np.testing.assert_allclose(rotary.reference(inputs)["a"], expected, rtol=1e-6)
+    np.testing.assert_allclose(run_program(rotary.program, inputs)["a"], expected, rtol=1e-5, atol=1e-6)
+
+
+@kernel({"n": 5}, x="n i32", y="n")
+def bits(x, y):
+    return {"a": ((x << 2) ^ x) & 255, "b": ~(isnan(y) | isinf(y)), "c": (x | 1) >> 1, "d": sign(fmod(y, 2))}
+
+
+def test_bits_and_tests_of_numbers():
+    made = bits.reference({"x": np.array([1, -3, 0, 99, 7]), "y": np.array([np.nan, 5, -np.inf, -3, 0])})
+    assert made["a"].tolist() == [((k << 2) ^ k) & 255 for k in (1, -3, 0, 99, 7)]
+    assert made["b"].tolist() == [0, 1, 0, 1, 1]
+    assert made["c"].tolist() == [0, -2, 0, 49, 3]
+    np.testing.assert_array_equal(made["d"], [np.nan, 1, np.nan, -1, 0])
 
 
 def test_several_outputs_and_scalars():

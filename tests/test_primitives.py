@@ -141,18 +141,25 @@ def test_sixteen_bits_are_computed_in_f32_and_rounded_once():
 @pytest.mark.parametrize(
     ("function", "formula_of"),
     [
-        ("ceil", np.ceil),
-        ("trunc", np.trunc),
-        ("sign", np.sign),
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("silu", lambda x: x / (1 + np.exp(-x))),
+        ("softplus", lambda x: np.log1p(np.exp(x))),
+        ("softsign", lambda x: x / (1 + abs(x))),
         ("isnan", np.isnan),
-        ("exp2", np.exp2),
-        ("expm1", np.expm1),
-        ("sinh", np.sinh),
-        ("asinh", np.arcsinh),
     ],
 )
 def test_functions_that_are_put_together(function, formula_of):
     agrees(lambda b, x: elementwise(b, function, x), formula_of, (7,))
+
+
+def test_logic_bits_and_remainders():
+    agrees(
+        lambda b, x, y: formula(b, "(x % 3) * 4 + ((x & 6) ^ ~y) + (x << 2)", x=x, y=y),
+        lambda x, y: (x % 3) * 4 + ((x & 6) ^ ~y) + (x << 2),
+        (50, "i32"),
+        (1, "i32"),
+    )
+    agrees(lambda b, x: formula(b, "(x > 0) | (x < -1)", x=x), lambda x: (x > 0) | (x < -1), (9,))
 
 
 def test_conversions_selections_comparisons_and_numbers():
@@ -261,7 +268,10 @@ def test_iterators_are_added_without_a_pass():
         places = elementwise(b, "-", elementwise(b, "*", iterator(b, (3, 4), 1), 2), iterator(b, (3, 4), 0))
         return elementwise(b, "*", x, places)
 
-    text = agrees(placed, lambda x: x * (2 * np.arange(4) - np.arange(3)[:, None]), (3, 4))
+    row, column = np.ogrid[:3, :4]
+    product = lambda b, x: [elementwise(b, "*", iterator(b, (3, 4), 0), iterator(b, (3, 4), 1)), placed(b, x)]  # noqa: E731
+    agrees(product, lambda x: [row * column, x * (2 * column - row)], (3, 4))
+    text = agrees(placed, lambda x: x * (2 * column - row), (3, 4))
     assert body(text) == ["3 4 y0[{0},{1}] = x0[{0},{1}]*(-{0}+{1}*2)"]
 
 
@@ -690,6 +700,7 @@ def test_what_no_output_needs_is_left_out():
         (lambda b, x: elementwise(b, "+", x, convert(b, x, "i64")), "f32 and i64 do not mix by themselves"),
         (lambda b, x: formula(b, "x + z", x=x), "The formula names 'z', which it is not given."),
         (lambda b, x: formula(b, "x if x else 0", x=x), "is no formula"),
+        (lambda b, x: formula(b, "x +", x=x), "'x +' is no formula"),
         (lambda b, x: convert(b, x, "f8"), "There is no dtype 'f8'."),
         (lambda b, x: reshape(b, x, (5, -1)), "12 elements have no shape [5, -1]."),
         (lambda b, x: transpose(b, x, (0, 0)), "[0, 0] is no order of the 2 axes"),

@@ -115,3 +115,15 @@ def test_missing_tools_are_told_with_what_brings_them():
         "no-such-gcc and no-such-qemu are not here. This brings it: "
         "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
     )
+
+
+def test_x86_is_compiled_by_a_cross_compiler_where_the_machine_is_none(monkeypatch):
+    own = known("x86-64-v4").toolchain
+    monkeypatch.setattr("dojo_core.system.platform.machine", lambda: "aarch64")
+    elsewhere = toolchain_for(known("x86-64-v4"))
+    assert elsewhere is not None and elsewhere.compiler == "x86_64-linux-gnu-gcc"
+    assert elsewhere.install == "apt-get install gcc-x86-64-linux-gnu"
+    monkeypatch.setattr("dojo_core.system.platform.machine", lambda: "x86_64")
+    here = toolchain_for(known("x86-64-v4"))
+    assert here is not None and here.compiler == "gcc" and here.flags == elsewhere.flags
+    assert own in (here, elsewhere)

@@ -8,7 +8,7 @@ import ctypes
 import itertools
 import subprocess
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,17 @@ from dojo_core import apply, parse
 from dojo_core.measure.machine import compiler_flags
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import FLOATS, OF_REALS, arithmetic, extremes, holds
+from dojo_core.program.dtypes import (
+    COMPARISONS,
+    DIVISIONS,
+    FLOATS,
+    LOGICAL,
+    OF_REALS,
+    SHIFTS,
+    arithmetic,
+    extremes,
+    holds,
+)
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import lanes_of
@@ -49,9 +59,8 @@ LARGE = {
     "f16": 65504.0,
     "bf16": 3.3895313892515355e38,
 }
-COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in DTYPE_BYTES]
-BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.name not in COMPARED]
+BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2]
 NUMBERS = ("0", "1", "-2", "inf", "-inf")  # max and min beside a number are compiled otherwise
 COUNT = 1280  # a multiple of every number of lanes
 ROWS, TERMS = 64, 64
@@ -97,35 +106,36 @@ def operands(dtype: str) -> dict[str, np.ndarray]:
     return {"x": x, "w": w, "v": v, "r": rows, "c": np.ascontiguousarray(rows.T)}
 
 
-def expressions(dtype: str, lanes: int) -> list[str]:
-    """What is computed of x, w and v. Of what has no vector form, nothing."""
+def expressions(dtype: str, lanes: int, whole: bool) -> list[str]:
+    """What is computed of x, w and v. Of what has no vector form, nothing; where not ``whole``, every fourth
+    function of reals in vectors of another dtype than f32, which are the C library's or those of f32."""
     real, vector = dtype in FLOATS, lanes > 1
-    found = [f"{f}({{x}})" if f != "neg" else "-{x}" for f in UNARY if real or f not in OF_REALS]
-    for f in BINARY:
-        if (
-            (f in OF_REALS and not real)
-            or (vector and not FUNCTIONS[f].vector)
-            or (f == "/" and vector and not real)
-        ):
-            continue
-        found.append(f"{{x}} {f} {{w}}" if FUNCTIONS[f].infix else f"{f}({{x}},{{w}})")
+
+    def has(f: str) -> bool:
+        none = (*LOGICAL, *SHIFTS) if real else (*OF_REALS, *SHIFTS) if dtype == "bool" else OF_REALS
+        if vector and not whole and dtype != "f32" and f in OF_REALS and f not in OF_REALS[lanes % 3 :: 4]:
+            return False
+        return f not in none and not (vector and (not FUNCTIONS[f].vector or (f in DIVISIONS and not real)))
+
+    found = [f"{f}({{x}})" if f != "neg" else "-{x}" for f in UNARY if has(f)]
+    found += [f"{{x}} {f} {{w}}" if FUNCTIONS[f].infix else f"{f}({{x}},{{w}})" for f in BINARY if has(f)]
     found.append("fma({x},{w},{v})")
     if real:
         found += [f"{f}({{x}},{n})" for f in ("max", "min") for n in NUMBERS]
         found += [f"{f}({n},{{x}})" for f in ("max", "min") for n in ("0", "1")]
     if not vector:
-        found += ["select({x},{w},{v})", *(f"{{x}} {f} {{w}}" for f in COMPARED)]
+        found.append("select({x},{w},{v})")
     return found
 
 
-def pointwise(dtype: str, lanes: int) -> str:
+def pointwise(dtype: str, lanes: int, whole: bool) -> str:
     """A program of all expressions."""
     place, scopes = (
         ("{0}", f"{COUNT}") if lanes == 1 else (f"{{0}}*{lanes}+{{1}}", f"{COUNT // lanes} {lanes}:v")
     )
     arrays = {name: f"{name}[{place}]" for name in "xwv"}
-    written = [e.format(**arrays) for e in expressions(dtype, lanes)]
-    bools = [f" {s} " in e and s in COMPARED for e in written for s in [e.split(" ")[1] if " " in e else ""]]
+    written = [e.format(**arrays) for e in expressions(dtype, lanes, whole)]
+    bools = [(e.split(" ")[1] if " " in e else e.partition("(")[0]) in COMPARISONS for e in written]
     lines = [
         f"kernel p_{dtype}_{lanes}",
         "in x, w, v",
@@ -151,7 +161,7 @@ def accumulated(dtype: str, lanes: int) -> list[tuple[str, str, str, bool]]:
     return found
 
 
-def accumulations(dtype: str, lanes: int) -> str:
+def accumulations(dtype: str, lanes: int, _whole: bool) -> str:
     """A program of all of them over the rows of ``r``, which are the columns of ``c``."""
     lines, buffers = [], []
     for number, (operator, start, function, across) in enumerate(accumulated(dtype, lanes)):
@@ -172,7 +182,9 @@ def accumulations(dtype: str, lanes: int) -> str:
     return "\n".join(head + lines) + "\n"
 
 
-def programs(processor: Processor, dtypes: Iterable[str] = DTYPE_BYTES) -> dict[tuple[str, str, int], tuple]:
+def programs(
+    processor: Processor, dtypes: Iterable[str] = DTYPE_BYTES, whole: bool = False
+) -> dict[tuple[str, str, int], tuple]:
     """Program and code by kind, dtype and lanes."""
     made = {}
     for dtype in dtypes:
@@ -180,7 +192,7 @@ def programs(processor: Processor, dtypes: Iterable[str] = DTYPE_BYTES) -> dict[
         widths = () if dtype == "bool" else (size // bytes_ for size in processor.vector_bytes)
         for lanes in (1, *widths):
             for kind, text in (("pointwise", pointwise), ("accumulations", accumulations)):
-                program = parse(text(dtype, lanes))
+                program = parse(text(dtype, lanes, whole))
                 made[kind, dtype, lanes] = program, generate(program, "strict", processor)
     return made
 
@@ -188,11 +200,11 @@ def programs(processor: Processor, dtypes: Iterable[str] = DTYPE_BYTES) -> dict[
 Results = dict[tuple[str, str, int], tuple[Program, dict[str, np.ndarray]]]  # by kind, dtype and lanes
 
 
-def computed(machine: str, folder: Path, dtypes: Iterable[str]) -> Results:
+def computed(machine: str, folder: Path, dtypes: Iterable[str], whole: bool) -> Results:
     """What this machine computes, in one translation unit."""
     flags, widest = MACHINES[machine]
     processor = host().narrower(widest)
-    made = programs(processor, dtypes)
+    made = programs(processor, dtypes, whole)
     source, shared = folder / f"{machine}.c", folder / f"{machine}.so"
     source.write_text(preamble(processor) + "\n".join(code.text for _, code in made.values()))
     subprocess.run(["gcc", *FLAGS, *flags, str(source), "-o", str(shared)], check=True, timeout=300)
@@ -202,9 +214,9 @@ def computed(machine: str, folder: Path, dtypes: Iterable[str]) -> Results:
     }
 
 
-def emulated(processor: Processor, dtypes: Iterable[str]) -> Results:
+def emulated(processor: Processor, dtypes: Iterable[str], whole: bool) -> Results:
     """What an emulator of a processor computes, in one program and one run."""
-    made = programs(processor, dtypes)
+    made = programs(processor, dtypes, whole)
     calls = []
     for (_, dtype, _), (program, _) in made.items():
         stored = {name: operands(dtype)[name] for name in program.inputs}
@@ -259,14 +271,14 @@ def allowed(expression: str, dtype: str, inputs: dict, meant: np.ndarray) -> np.
     return 0.0
 
 
-def wrong_functions(results: Results) -> list[str]:
+def wrong_functions(results: Results, whole: bool) -> list[str]:
     wrong = []
     for (kind, dtype, lanes), (program, got) in results.items():
         if kind != "pointwise":
             continue
         inputs = given(program, dtype)
         meant = interpret(program, inputs)
-        for number, expression in enumerate(expressions(dtype, lanes)):
+        for number, expression in enumerate(expressions(dtype, lanes, whole)):
             name = f"y{number}"
             held = program.buffer_of[name].dtype
             stored = rounded(meant[name], held) if held in FLOATS else meant[name]
@@ -303,14 +315,14 @@ def wrong_accumulations(results: Results) -> list[str]:
     return wrong
 
 
-def wrong_widths(results: Results) -> list[str]:
+def wrong_widths(results: Results, whole: bool) -> list[str]:
     """Vectors whose results are not the bits of single numbers."""
     wrong = []
     for (kind, dtype, lanes), (_, vectors) in results.items():
         if lanes == 1:
             continue
         singles = results[kind, dtype, 1][1]
-        names = expressions if kind == "pointwise" else accumulated
+        names = partial(expressions, whole=whole) if kind == "pointwise" else accumulated
         numbered = {what: k for k, what in enumerate(names(dtype, 1))}
         for number, what in enumerate(names(dtype, lanes)):
             same = what if kind == "pointwise" else (*what[:3], False)
@@ -320,43 +332,47 @@ def wrong_widths(results: Results) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("machine", "dtypes"),
+    ("machine", "dtypes", "whole"),
     [
-        ("native", DTYPE_BYTES),
-        *((machine, OF_EACH_KIND) for machine in MACHINES if MACHINES[machine][1] < host().vector_bytes[0]),
-        *(pytest.param(machine, DTYPE_BYTES, marks=pytest.mark.soak) for machine in MACHINES),
+        ("native", DTYPE_BYTES, False),
+        *(
+            (machine, OF_EACH_KIND, False)
+            for machine in MACHINES
+            if MACHINES[machine][1] < host().vector_bytes[0]
+        ),
+        *(pytest.param(machine, DTYPE_BYTES, True, marks=pytest.mark.soak) for machine in MACHINES),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, dtypes, tmp_path):
+def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, dtypes, whole, tmp_path):
     """In one test a machine, so that it is compiled once. The suite tries every dtype with this machine's
     instructions, and those ``OF_EACH_KIND`` with narrower ones, which have the same text but for the
     instructions of a few functions; make soak tries all."""
     if machine != "native" and (not host().is_x86 or MACHINES[machine][1] > host().vector_bytes[0]):
         pytest.skip("this machine has no such instructions")
-    results = computed(machine, tmp_path, dtypes)
-    assert not wrong_functions(results)
+    results = computed(machine, tmp_path, dtypes, whole)
+    assert not wrong_functions(results, whole)
     assert not wrong_accumulations(results)
-    assert not wrong_widths(results)
+    assert not wrong_widths(results, whole)
 
 
 @pytest.mark.parametrize(
-    ("name", "dtypes"),
+    ("name", "dtypes", "whole"),
     [
-        ("armv8-a", DTYPE_BYTES),
-        ("rv64gcv-128", OF_EACH_KIND),
+        ("armv8-a", DTYPE_BYTES, False),
+        ("rv64gcv-128", OF_EACH_KIND, False),
         *(
-            pytest.param(name, DTYPE_BYTES, marks=pytest.mark.soak)
+            pytest.param(name, DTYPE_BYTES, True, marks=pytest.mark.soak)
             for name in ("rv64gc", "rv64gcv-128", "rv64gcv-256", "rv64gcv-128-m4")
         ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_so_it_is_on_arm_and_riscv(name, dtypes):
-    results = emulated(with_tools(name), dtypes)
-    assert not wrong_functions(results)
+def test_so_it_is_on_arm_and_riscv(name, dtypes, whole):
+    results = emulated(with_tools(name), dtypes, whole)
+    assert not wrong_functions(results, whole)
     assert not wrong_accumulations(results)
-    assert not wrong_widths(results)
+    assert not wrong_widths(results, whole)
 
 
 MIXED = ("{x} + {w}", "{x}*{x}", "max({x},{w})", "min({w},{x})", "+= {x}", "max= {x}*{x}")

@@ -17,13 +17,14 @@ from dojo_core import IllegalMove, Move, TextError, apply, blocked_moves, legal_
 from dojo_core.moves import REGISTRY
 from dojo_core.moves.core import Edit, Parameter, Transformation
 from dojo_core.moves.examples import WIDE
+from dojo_core.moves.legality import all_candidates, context
 from dojo_core.moves.places import Place
 from dojo_core.moves.reference import FAMILIES
 from dojo_core.program.expressions import RESERVED
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.target import Target
-from dojo_core.program.tree import Access
+from dojo_core.program.tree import Access, Program
 from tests.compiled import run_program
 
 
@@ -337,6 +338,8 @@ VALUES = [
     Case(2, "forward y t", "x bool [8] heap\ny bool [8] heap\nt bool [8] heap", "8 t[{0}] = 2\n8 y[{0}] = t[{0}] - x[{0}]", "inexact"),
     Case(2, "forward y t", heap(x="8", y="8", t="8"), "8 t[{0}] = 1e-50\n8 y[{0}] = select(t[{0}],x[{0}],2)", "inexact"),
     Case(3, "forward y t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),
+    Case(5, "forward y t", "x f32 [8] heap\ny f32 [8] heap\nt i32 [8] heap", "8 t[{0}] = 2\n8 y[{0}] = x[t[{0}]]", "index-form"),
+    Case(5, "forward y t", "x f32 [8] heap\nw u8 [256] heap\ny f32 [8] heap\nt u8 [8] heap\nu u8 [8] heap", "8 u[{0}] = {0}\n8 t[{0}] = w[u[{0}]]\n8 y[{0}] = w[t[{0}]]", "index-form"),
     Case(0, "forward q t", XTY, APART, "no-such-place"),
     Case(1, "recompute y t x", XTY, APART, "name-taken"),
     Case(1, "recompute y t r", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}] + t[0]", "not-read"),
@@ -623,6 +626,7 @@ MARKS = [
     Case(1, "vectorize y@0", "x bool [8] heap\ny i32 [8] heap", "8 y[{0}] = x[{0}]", "vector-dtype"),
     Case(2, "vectorize y@0", "x f32 [16] heap\ny f64 [16] heap", "16 y[{0}] = x[{0}]", "vector-width", "split_scope y@0 8"),
     Case(7, "vectorize y@0", "x i32 [8] heap\ny i32 [8] heap", "8 y[{0}] = x[{0}] / 3", "vector-form"),
+    Case(7, "vectorize y@0", "x i32 [8] heap\ny i32 [8] heap", "8 y[{0}] = fmod(x[{0}],3)", "vector-form"),
     Case(2, "vectorize y@0", XY, COPY, "vector-width", "split_scope y@0 16"),
     Case(2, "vectorize y@0", heap(x="5", y="5"), "5 y[{0}] = x[{0}]", "vector-width"),
     Case(3, "vectorize y@0", X2, "16 8 y[{1},{0}] = x[{1},{0}]", "vector-body", "interchange y@0"),
@@ -636,6 +640,7 @@ MARKS = [
     Case(6, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[{0}] if {0} < 5", "vector-guard"),
     Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = pow(x[{0}],2)", "vector-form"),
     Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[{0}] < 2", "vector-form"),
+    Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = isnan(x[{0}])", "vector-form"),
     Case(1, "clear_mark y@0", XY, COPY, "unmarked"),
     Case(2, "clear_mark t@0", heap(x="8", y="8", t="8 register"), "8:u t[{0}] = x[{0}]\n8:u y[{0}] = t[{0}]", "register-index", "set_location t stack"),
     Case(2, "clear_mark t@0", heap(x="8", y="8", t="8 register"), "8:v t[{0}] = x[{0}]\n8:v y[{0}] = t[{0}]", "register-index", "set_location t heap"),
@@ -818,10 +823,9 @@ def test_a_program_grows_only_to_the_limits_of_a_text():
     assert why(full, "wrap y 2", WIDE).refusal.code == "too-large"
     deep = program_of("1 " * 16 + "y[] = x[]", heap(x="", y=""))
     assert why(deep, "wrap y 2", WIDE).refusal.code == "too-large"
-    buffers = heap(x="64", **{f"y{n}": "64" for n in range(63)})
-    body = "\n".join(f"y{n}[{n}] = x[{n}]" for n in range(63))
-    crowded = parse(f"kernel k\nin x\nout {', '.join(f'y{n}' for n in range(63))}\n{buffers}\n{body}\n")
-    assert why(crowded, "stage_read x root p", WIDE).refusal.code == "too-large"
+    names = [f"x{n}" for n in range(KERNEL_LIMITS["buffers"] - 1)]
+    crowded = program_of("64 y[{0}] = x0[{0}]", heap(y="64", **dict.fromkeys(names, "64")))
+    assert why(crowded, "stage_read x0 root p", WIDE).refusal.code == "too-large"
 
 
 def test_sizes_and_bytes_stay_within_what_a_text_may_have():
@@ -1054,3 +1058,22 @@ def test_a_pad_beyond_the_limit_is_not_said_to_add_nothing():
     for move in ("pad_scope t@0 999999999999 guard", "pad_dim t 0 2147483648"):
         sentence = why(program, move).sentence
         assert "is beyond the limit of 2147483647" in sentence and "adds none" not in sentence
+
+
+def test_of_many_buffers_each_is_offered_to_the_next_ones_alone():
+    """Of 64 all pairs are listed; beyond, what is not listed may be played."""
+
+    def chained(last: int) -> tuple[Program, set[str]]:
+        body = [f"8 t{n}[{{0}}] = {f't{n - 1}' if n else 'x'}[{{0}}]*2" for n in range(last)]
+        names = {f"t{n}": "8" for n in range(last)}
+        program = program_of(
+            "\n".join([*body, f"8 y[{{0}}] = t{last - 1}[{{0}}]"]), heap(x="8", y="8", **names)
+        )
+        return program, {*map(str, all_candidates(context(program, WIDE, "reassoc"), ["share_buffer"]))}
+
+    few, offered = chained(62)
+    assert len(few.buffers) == 64 and "share_buffer t0 t61" in offered
+    many, offered = chained(200)
+    assert {"share_buffer t0 t8", "share_buffer t8 t9"} <= offered and "share_buffer t0 t9" not in offered
+    assert why(many, "share_buffer t0 t9", WIDE).legal
+    assert len(offered) < 8 * len(many.buffers)

@@ -244,6 +244,8 @@ def test_the_model_lets_no_error_of_a_generator_go_by(lines, told):
     ("program", "told"),
     [
         (COPY.replace("x[{0}]", "exp(x[{0}])"), "no exp"),
+        (COPY.replace("x[{0}]", "sin(x[{0}])"), "no sin: this program cannot run on it"),
+        (COPY.replace("x[{0}]", "isnan(x[{0}])"), "no isnan"),
         (COPY.replace("x[{0}]", "x[{0}] / 3"), "no divider"),
         (COPY.replace("f64", "i32"), "is i32: the Snitch generator has f64 and f32"),
         (COPY.replace("8 y", "8:p y"), "knows no :p scopes"),

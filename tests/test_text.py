@@ -117,7 +117,7 @@ NINES = "9" * 5000  # more digits than Python converts
         ("4 8 y[{0},{2}] = x[{0},{1}]", "no scope at depth 2 here", "{2}"),
         ("4 8 y[{0},{1}] = foo(x[{0},{1}])", "unknown function foo", "foo"),
         ("4 8 y[{0},{1}] = exp(x[{0},{1}]) + 1", "more than one function in an operation", "exp"),
-        ("4 8 y[{0},{1}] = x[{0},x[0,0]]", "not affine in the iterators", "x[0,0]"),
+        ("4 8 y[{0},{1}] = x[{0},max({0},{1})]", "not affine in the iterators", "max({0},{1})"),
         ("4 8 x[{0},{1}] = 1", "x is an input and may not be written", "x"),
         ("4:z 8 y[{0},{1}] = 1", "unknown mark :z", ":z"),
         ("0 8 y[{0},{1}] = 1", "a scope of 0 iterations", "0"),
@@ -150,6 +150,9 @@ def test_an_error_names_line_column_and_remedy(line, message, marked):
     assert lines[2].endswith("^")
 
 
+MANY = "".join(f"t{n} f32 [4] heap\n" for n in range(512))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -172,6 +175,7 @@ def test_an_error_names_line_column_and_remedy(line, message, marked):
         ("kernel k\nout y\ny f32 [4] heap\n" + "4 " * 17 + "y[{0}] = 1\n", "nested scopes"),
         ("kernel k\nout y\ny f32 [4] heap\n" + "4 y[{0}] = 1\n" * 300, "more than 500 nodes"),
         ("x" * 70000, "longer than"),
+        ("kernel k\nout y\ny f32 [4] heap\n" + MANY + "4 y[{0}] = 1\n", "more than 512 buffers"),
         ("kernel k\nout y\ny i8 [4] heap\n4 y[{0}] = {0}+300\n", "goes beyond i8"),
         ("kernel k\nout y\ny u8 [4] heap\n4 y[{0}] = {0}-3\n", "goes beyond u8"),
         ("kernel k\nout y\ny i32 [4] heap\n4 y[{0}] = i8({0}+300)\n", "goes beyond i8"),

@@ -55,7 +55,7 @@ def test_it_agrees_with_an_execution(monkeypatch):
 
     monkeypatch.setattr(unset, "_scaled_down", scaling)
     harmless = faulty = 0
-    for seed in range(120):
+    for seed in range(140):
         rng = random.Random(f"unset {seed}")
         rows = _Writer(rng).text().splitlines()
         operations = [n for n, row in enumerate(rows) if "=" in row and not row.startswith("table")]
@@ -63,6 +63,8 @@ def test_it_agrees_with_an_execution(monkeypatch):
         try:
             program = parse("\n".join(row for n, row in enumerate(rows) if n not in lost) + "\n")
         except TextError:
+            continue
+        if program.index_arrays:  # what they hold is not known: tests/test_indices.py
             continue
         depends = origins(program)
         for array in {a for b in program.buffers for a in b.arrays} - {*program.inputs}:

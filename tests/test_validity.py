@@ -251,3 +251,76 @@ def test_a_pipeline_is_accepted_with_its_first_cell_and_refused_without():
     # In one place for all cells the next one would be there before this one is read; not if it is read first.
     assert storage_fault(parse(stages(1, 1, 0, True, "", ":N"))).code == "clobber"
     assert storage_fault(parse(stages(1, 1, 0, False, "", ":N"))) is None
+
+
+def scan(step: int, width: int, lag: int, head: range, dim: str = "", apart: int = 1, guard: str = "") -> str:
+    """``width`` cells of t in each of three iterations, ``apart`` from each other and ``step`` further each
+    time, each cell from the one ``lag`` cells before; behind a loop that sets the cells of ``head``."""
+    cell = f"{{1}}*{step}+{{2}}*{apart}+{4 + max(0, -step * 2)}"
+    first = f"{len(head)} t[{{1}}+{head.start}] = x[{{1}}+{head.start}]\n| " if head else ""
+    body = f"""20 y[{{0}}] = 0
+2 {first}3 {width} t[{cell}] = t[{cell}{-lag:+}] + x[{cell}]{guard}
+| | | y[{cell}] = t[{cell}]{guard}"""
+    return kernel(body, f"x f32 [20] heap\ny f32 [20] heap\nt f32 [20{dim}] stack")
+
+
+HEADS = (range(10, 14), range(3, 4), range(0), range(4), range(2, 5), range(12, 17))
+
+
+@pytest.mark.parametrize("form", [{}, {"dim": ":N"}, {"apart": 2}, {"guard": " if {1} >= 1"}], ids=str)
+@pytest.mark.parametrize(
+    ("steps", "heads"),
+    [((-2, 0, 1), HEADS[:2]), pytest.param(range(-3, 4), HEADS, marks=pytest.mark.soak)],
+)
+def test_scans_up_and_down_and_in_steps_are_accepted_where_they_are_right(steps, heads, form):
+    """All small ones, run by the oracle; of the plain ones none is refused that is right."""
+    for step, width, lag in product(steps, (1, 2, 3), (-4, -3, -2, -1, 1, 2, 3, 4)):
+        for head in heads:
+            program = parse(scan(step, width, lag, head, **form))
+            outcome = oracle.run(program)
+            right = outcome.fault is None and outcome.defined
+            accepted = storage_fault(program) is None and definition_fault(program) is None
+            assert accepted <= right and (form or accepted == right), program.text
+
+
+def test_a_scan_from_the_end_is_accepted_with_its_first_cell_and_refused_without():
+    """As CumSum(reverse) is written; in parallel it is refused, and at one address where it needs two."""
+
+    def told(size: int, first: int, mark: str = "", dim: str = "", read: str = "-{0}") -> str | None:
+        body = (
+            f"t[{first}] = 0\n{size}{mark} t[-{{0}}+{size - 1}] = t[{read}+{size}] + x[-{{0}}+{size - 1}]\n"
+            f"| y[-{{0}}+{size - 1}] = t[-{{0}}+{size - 1}]"
+        )
+        program = parse(
+            kernel(body, f"x f32 [{size}] heap\ny f32 [{size}] heap\nt f32 [{size + 1}{dim}] stack")
+        )
+        fault = definition_fault(program) or storage_fault(program)
+        return fault and fault.code
+
+    for size in (4, 2**25):  # beyond what is gone through cell by cell
+        assert told(size, first=size) is None and told(size, first=size, dim=":N") is None
+        assert told(size, first=0) in ("undefined", "undecided")
+        assert told(size, first=size, mark=":p") in ("undefined", "undecided", "race")
+    assert told(4, first=4, read="-{0}*0") is None
+    assert told(4, first=4, read="-{0}*0", dim=":N") == "clobber"
+
+
+def test_what_earlier_iterations_wrote_under_a_guard_is_not_counted_on():
+    def told(guard: str) -> str | None:
+        body = f"""t[4] = 0
+4 t[{{0}}] = x[{{0}}]{guard}
+| y[{{0}}] = t[{{0}}-1] if {{0}} >= 1
+| y[{{0}}] = 0 if {{0}} < 1"""
+        fault = storage_fault(parse(kernel(body, "x f32 [4] heap\ny f32 [4] heap\nt f32 [5] stack")))
+        return fault and fault.code
+
+    assert told("") is None and told(" if {0} < 1") == "undefined"
+
+
+def test_what_is_surely_unset_is_told_though_something_before_it_could_not_be_shown():
+    buffers = "x f32 [268435456] heap\ny f32 [268435456] heap\nt f32 [268435456] heap"
+    body = "268435456 t[{0}] = x[{0}] if {0} >= 3\n268435456 y[{0}] = t[{0}]\n3 y[{0}] = x[{0}]"  # t: written over
+    assert definition_fault(parse(kernel(body, buffers))).code == "undecided"
+    unset = kernel(body + "\n4 z[{0}] = u[{0}]", buffers + "\nz f32 [4] heap\nu f32 [4] heap")
+    fault = definition_fault(parse(unset.replace("out y", "out y, z")))
+    assert fault.code == "undefined" and fault.array == "u"

@@ -1,8 +1,11 @@
 """Our own functions against numpy in float64: the whole range, every width, the special values."""
 
 import ctypes
+import itertools
 import math
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +15,13 @@ from dojo_core.targets.cpu.processor import host, known
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from tests.compiled import aligned, load
 
+DOCS = Path(__file__).parent.parent / "docs"
 UNARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
-EXACT = ("abs", "floor", "round")
+OTHERS = (
+    "exp2", "expm1", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh",
+    "acosh", "atanh",
+)  # fmt: skip
+EXACT = ("abs", "sign", "floor", "ceil", "trunc", "round")
 
 
 def sigmoid(x):
@@ -32,7 +40,18 @@ REFERENCES = {
     "abs": np.abs,
     "floor": np.floor,
     "round": np.rint,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "sign": lambda x: np.where((x == 0) | np.isnan(x), x, np.copysign(1, x)),
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    **{name: getattr(np, name) for name in OTHERS if hasattr(np, name)},
 }
+BINARY = ("max", "min", "fmod")
 TYPES = {f"{e}x{w}" if w > 1 else e: (e, w) for e in ("f32", "f64") for w in (1, *cpu().vector_widths[e])}
 
 
@@ -44,8 +63,8 @@ def library() -> ctypes.CDLL:
         load_x, step = (f"{name}_load(x + i)", width) if width > 1 else ("x[i]", 1)
         load_y = load_x.replace("x +", "y +").replace("x[", "y[")
         store = f"{name}_store(z + i, v)" if width > 1 else "z[i] = v"
-        for function in (*UNARY, *EXACT, "max", "min"):
-            second = f", {load_y}" if function in ("max", "min") else ""
+        for function in (*UNARY, *OTHERS, *EXACT, *BINARY):
+            second = f", {load_y}" if function in BINARY else ""
             text += (
                 f"void apply_{name}_{function}(const {element} *x, const {element} *y,"
                 f" {element} *z, i64 n) {{\n"
@@ -79,7 +98,7 @@ def arguments(element):
     rng = np.random.default_rng(1)
     kind, bits = (np.float32, np.uint32) if element == "f32" else (np.float64, np.uint64)
     anywhere = rng.integers(0, np.iinfo(bits).max, 60_000, bits).view(kind)
-    dense = [rng.uniform(-r, r, 30_000) for r in (1e-3, 1, 4, 20, 110, 760)]
+    dense = [rng.uniform(-r, r, 30_000) for r in (1e-3, 1, 4, 20, 110, 760, 1e5)]
     special = [
         0.0,
         -0.0,
@@ -101,8 +120,11 @@ def arguments(element):
     return np.concatenate([anywhere, *(d.astype(kind) for d in dense), np.array([*special, *tiny], kind)])
 
 
-@pytest.mark.parametrize("function", UNARY)
-@pytest.mark.parametrize("name", TYPES)
+# The widths of what came later are compared with the scalar form below.
+SINGLE = [(name, function) for name in ("f32", "f64") for function in OTHERS]
+
+
+@pytest.mark.parametrize(("name", "function"), [*itertools.product(TYPES, UNARY), *SINGLE])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_stated_bound_holds_everywhere(name, function):
     element = TYPES[name][0]
@@ -128,10 +150,100 @@ def test_the_stated_bound_holds_everywhere(name, function):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_exact_functions_are_exact(name, function):
     x = arguments(TYPES[name][0])
-    np.testing.assert_array_equal(apply(name, function, x), REFERENCES[function](x))
+    got, expected = apply(name, function, x), REFERENCES[function](x)
+    np.testing.assert_array_equal(got, expected)
+    assert np.array_equal(np.signbit(got), np.signbit(expected)), "zeros keep their signs"
 
 
-@pytest.mark.parametrize("function", [*UNARY, *EXACT])
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_remainder_is_exact(name):
+    x = arguments(TYPES[name][0])[:20_000]
+    y = np.concatenate([x[1:], x[:1]])
+    np.testing.assert_array_equal(apply(name, "fmod", x, y), np.fmod(x, y))
+
+
+def near_quarters() -> np.ndarray:
+    """Numbers up to 1e5 next to multiples of pi/2, of which a short pi leaves nothing, and some beyond."""
+    multiples = np.arange(1, 63662) * (np.pi / 2)
+    near = multiples.astype(np.float32)
+    below, above = (np.nextafter(near, np.float32(end)) for end in (0, 1e9))
+    beyond = np.array([1e5, 100000.01, 1e6, 16367173 * 2.0**72, 3.4e38], np.float32)
+    return np.concatenate([near, below, above, beyond])
+
+
+@pytest.mark.parametrize("function", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_turn_is_reduced_to_the_last_digit(function, sign):
+    x = near_quarters() * np.float32(sign)
+    expected = REFERENCES[function](x.astype(np.float64))
+    for name in ("f32", f"f32x{cpu().vector_widths['f32'][0]}"):
+        error = np.abs(apply(name, function, x) - expected)
+        assert (error <= ERROR_BOUNDS[function] * np.abs(expected)).all()
+
+
+@pytest.mark.skipif(not host().is_x86, reason="this machine's compiler makes no code for x86")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_bounds_hold_where_a_product_and_a_sum_are_rounded_twice(tmp_path):
+    import subprocess
+
+    names = ("exp", "log", "tanh", "erf", *OTHERS)
+    text = preamble(known("x86-64-v2")) + "".join(
+        f"void {f}_(const f32 *x, f32 *z, i64 n) {{ for (i64 k = 0; k < n; ++k) z[k] = f32_{f}(x[k]); }}\n"
+        for f in names
+    )
+    (tmp_path / "twice.c").write_text(text)
+    command = ["gcc", "-std=gnu11", "-O2", "-march=x86-64", "-w", "-fPIC", "-shared"]
+    subprocess.run([*command, "-o", tmp_path / "twice.so", tmp_path / "twice.c", "-lm"], check=True)
+    twice = ctypes.CDLL(str(tmp_path / "twice.so"))
+    x = np.concatenate([arguments("f32"), near_quarters()])
+    for function in names:
+        got = np.empty_like(x)
+        places = [ctypes.c_void_p(array.ctypes.data) for array in (x, got)]
+        getattr(twice, f"{function}_")(*places, ctypes.c_int64(len(x)))
+        expected = REFERENCES[function](x.astype(np.float64))
+        normal = np.isfinite(expected) & (np.abs(expected) > 2e-38) & (np.abs(expected) < 3e38)
+        error = np.abs(got[normal] / expected[normal] - 1)
+        assert error.max() <= ERROR_BOUNDS[function], function
+
+
+def test_the_bounds_are_those_that_the_docs_state():
+    rows = re.findall(r"^  \| ([\d.]+e-7) \| (.*) \|$", (DOCS / "promises.md").read_text(), re.MULTILINE)
+    stated = {name: float(bound) for bound, names in rows for name in re.findall(r"\w+", names)}
+    assert stated.keys() == ERROR_BOUNDS.keys() - {"sqrt"}
+    assert all(ERROR_BOUNDS[name] <= bound for name, bound in stated.items())
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_limits_of_functions_are_those_of_mathematics(element):
+    kind = np.float32 if element == "f32" else np.float64
+    at = {
+        "sin": "0 0 -0 -0 inf nan -inf nan nan nan",
+        "cos": "0 1 inf nan -inf nan nan nan",
+        "tan": "0 0 -0 -0 inf nan nan nan",
+        "asin": "0 0 -0 -0 1.5 nan nan nan",
+        "acos": "1 0 -1.5 nan inf nan nan nan",
+        "atan": "0 0 -0 -0 nan nan",
+        "sinh": "0 0 -0 -0 inf inf -inf -inf nan nan",
+        "cosh": "0 1 -0 1 inf inf -inf inf nan nan",
+        "asinh": "0 0 -0 -0 inf inf -inf -inf nan nan",
+        "acosh": "1 0 0.5 nan -2 nan -inf nan inf inf nan nan",
+        "atanh": "0 0 -0 -0 1 inf -1 -inf 1.5 nan inf nan nan nan",
+        "exp2": "-inf 0 10 1024 -3 0.125 2000 inf inf inf nan nan",
+        "expm1": "0 0 -0 -0 -inf -1 inf inf nan nan",
+        "log2": "1 0 8 3 0 -inf -0 -inf -1 nan inf inf nan nan",
+        "log1p": "0 0 -0 -0 -1 -inf -2 nan inf inf nan nan",
+    }
+    for name in (name for name, (own, _) in TYPES.items() if own == element):
+        for function, pairs in at.items():
+            x, expected = np.array([float(word) for word in pairs.split()], kind).reshape(-1, 2).T
+            got = apply(name, function, x)
+            np.testing.assert_array_equal(got, expected, f"{name} {function}")
+            ordinary = ~np.isnan(expected)
+            assert np.array_equal(np.signbit(got)[ordinary], np.signbit(expected)[ordinary]), (name, function)
+
+
+@pytest.mark.parametrize("function", [*UNARY, *OTHERS, *EXACT])
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_every_width_gives_the_same_bits(element, function):
     x = arguments(element)

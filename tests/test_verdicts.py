@@ -49,7 +49,7 @@ def kinds(verdicts: list[Verdict]) -> list[str]:
     return [verdict.kind for verdict in verdicts]
 
 
-SPLIT, VECTOR = "split_scope y@0 8", "vectorize y@1"
+SPLIT, VECTOR = "split_scope y@0 4", "vectorize y@1"
 
 
 def test_a_slower_move_that_a_later_one_needed_is_an_investment() -> None:

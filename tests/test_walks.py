@@ -19,6 +19,7 @@ from dojo_core.moves import inverse, parse_move
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.legality import all_candidates, context, is_legal
 from dojo_core.moves.legality import outcome as made
+from dojo_core.program.dtypes import OF_REALS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.physical import interpret_physical
 from dojo_core.program.tree import Program
@@ -414,7 +415,13 @@ def test_generated_code_runs_under_sanitizers():
 def test_functions_of_what_is_no_ordinary_number_run_under_sanitizers():
     x = np.array([np.nan, np.inf, -np.inf, 0, -0.0, -1e-45, 3e38, -3e38], np.float32)
     calls = []
-    for name in ("exp", "log", "tanh", "erf", "sigmoid", "rsqrt", "round"):
-        text = f"in x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{{0}}] = {name}(x[{{0}}])\n"
+    for name in ("floor", "round", "ceil", "trunc", "sign", "isnan", "isinf", *OF_REALS):
+        call = f"{name}(x[{{0}}],x[{{0}}])" if name == "pow" else f"{name}(x[{{0}}])"
+        text = f"in x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{{0}}] = {call}\n"
         calls.append((generate(parse(f"kernel of_{name}\n{text}")), {"x": x}))
+    whole = np.array([-(2**31), -(2**31), -7, -1, 0, 31, 32, 2**31 - 1])
+    for name in ("and", "or", "xor", "shl", "shr", "fmod"):
+        text = "in x, w\nout y\nx i32 [8] heap\nw i32 [8] heap\ny i32 [8, 8] heap\n"
+        text += f"8 8 y[{{0}},{{1}}] = {name}(x[{{0}}],w[{{1}}])\n"
+        calls.append((generate(parse(f"kernel of_{name}\n{text}")), {"x": whole, "w": whole}))
     assert sanitized.complaint(calls) == ""

@@ -30,6 +30,9 @@ _WORDS = ("in", "out", "if", "and", "heap", "stack", "register", "shared", "glob
           "prefetch", "stream", "inf", "nan", "fraction")  # fmt: skip
 _SIGNS = ("|", "[", "]", "(", ")", ",", "=", "+=", "*=", "-=", "max=", "min=", "+", "-", "*", "/", "<", "<=",
           ">", ">=", "==", "!=", "!", "->", ":", "..")  # fmt: skip
+# What the weights that come with the Dojo were trained on; a function that came later is unknown to them.
+_FUNCTIONS = ("neg", "abs", "sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "floor", "round", "max",
+              "min", "pow", "fma", "select")  # fmt: skip
 _MARKS = tuple(f":{mark}" for mark in "uvpgbwtfN")
 _TOKEN = re.compile(
     r"(?P<mark>:[A-Za-z]\w*)|(?P<iterator>\{\d+\})|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
@@ -40,7 +43,7 @@ _TOKEN = re.compile(
 @cache
 def vocabulary() -> tuple[str, ...]:
     """Every token, by its number."""
-    named = dict.fromkeys((*_WORDS, *(f for f in FUNCTIONS if f.isidentifier()), *DTYPE_BYTES))
+    named = dict.fromkeys((*_WORDS, *_FUNCTIONS, *DTYPE_BYTES))
     return (
         "<pad>", "<unknown>", "<mask>", *_SIGNS, *named, *_MARKS,
         *(f"array{n}" for n in range(ARRAYS)), *(f"{{{n}}}" for n in range(ITERATORS)),
@@ -100,7 +103,11 @@ def _words(line: str) -> tuple[int | str, ...]:
         kind, word = match.lastgroup, match.group()
         if kind == "number":
             tokens += [known[token] for token in _number(word)]
-        elif kind == "name" and word not in known:
+        elif (
+            kind == "name"
+            and word not in known
+            and not (word in FUNCTIONS and line[match.end() :][:1] == "(")
+        ):
             tokens.append(word)
         else:
             tokens.append(known.get(word, UNKNOWN))

@@ -47,6 +47,10 @@ COMMANDS = {
         "dojo_core.cli.looking:check",
         "Check a program text: its form, its storage, its marks; of a game or a line, each move.",
     ),
+    "import": Command(
+        "dojo_core.cli.importing:import_onnx",
+        "Make one kernel's text of a model's operators (ONNX), or tell what cannot be taken.",
+    ),
     "time": Command(
         "dojo_core.cli.measuring:time_moves",
         "Verify and time a position, and if asked every legal move of it, in turns with the position; "

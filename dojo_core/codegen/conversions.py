@@ -11,6 +11,7 @@ from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS, extremes
 from dojo_core.program.tree import DTYPE_BYTES
 
 SAME_SIZE = {"f32": "i32", "f64": "i64"}
+LOGICAL = {"and": "&", "or": "|", "xor": "^"}  # as C writes them
 
 
 def vector_type(dtype: str, lanes: int) -> str:
@@ -43,6 +44,20 @@ def integer_functions(element: str, lanes: int) -> str:
             f"{{ return ({name})(({twin})a {sign} ({twin})b); }}\n"
         )
     text += f"INLINE {name} {name}_negate({name} x) {{ return ({name})-({twin})x; }}\n"
+    for function, sign in LOGICAL.items():
+        text += f"INLINE {name} {name}_{function}({name} a, {name} b) {{ return a {sign} b; }}\n"
+    least, most = extremes(element)[0], 8 * DTYPE_BYTES[element] - 1
+    some = f"    {name} some = ({name})(({twin})b <= {most}); /* fewer than there are bits */\n"
+    behind = "(b & some)" if not least else f"((b & some) | ({most} & ~some))"
+    shifted = f"(a >> {behind})" + " & some" * (not least)
+    sign = "(x < 0) - (x > 0)" if least else f"({name})(x > 0) & 1"
+    text += (
+        f"INLINE {name} {name}_not({name} x) {{ return ~x; }}\n"
+        f"INLINE {name} {name}_shl({name} a, {name} b) {{\n"
+        f"{some}    return ({name})(({twin})a << ({twin})(b & some)) & some;\n}}\n"
+        f"INLINE {name} {name}_shr({name} a, {name} b) {{\n{some}    return {shifted};\n}}\n"
+        f"INLINE {name} {name}_sign({name} x) {{ return {sign}; }}\n"
+    )
     value = "x" if element == "u8" else f"{name}_max(x, {name}_negate(x))"
     return text + f"INLINE {name} {name}_abs({name} x) {{ return {value}; }}\n"
 
@@ -63,12 +78,31 @@ def scalar_integer(element: str) -> dict[str, str]:
             f"{head}_{function}({element} a, {element} b) "
             f"{{ return ({element})(({wide})a {sign} ({wide})b); }}\n"
         )
+    for function, sign in LOGICAL.items():
+        functions[function] = (
+            f"{head}_{function}({element} a, {element} b) {{ return ({element})(a {sign} b); }}\n"
+        )
+    functions["not"] = f"{head}_not({element} x) {{ return ({element})~x; }}\n"
+    # A count that is negative, or of all bits and more, leaves none but the sign.
+    most = 8 * DTYPE_BYTES[element] - 1
+    functions["shl"] = (
+        f"{head}_shl({element} a, {element} b) "
+        f"{{ return ({twin})b <= {most} ? ({element})(({wide})a << b) : 0; }}\n"
+    )
+    beyond = f"a >> (({twin})b <= {most} ? b : {most})" if least else f"b <= {most} ? a >> b : 0"
+    functions["shr"] = f"{head}_shr({element} a, {element} b) {{ return ({element})({beyond}); }}\n"
+    negative = " - (x < 0)" if least else ""
+    functions["sign"] = f"{head}_sign({element} x) {{ return ({element})((x > 0){negative}); }}\n"
     magnitude = f"x < 0 ? {element}_negate(x) : x" if least else "x"
     functions["abs"] = f"{head}_abs({element} x) {{ return {magnitude}; }}\n"
     # By 0 it is 0; the least value by -1 wraps around.
     wrapped = f"b == -1 ? {element}_negate(a) : " if least else ""
     functions["divide"] = (
         f"{head}_divide({element} a, {element} b) {{ return b == 0 ? 0 : {wrapped}a / b; }}\n"
+    )
+    none = "b == 0 || b == -1" if least else "b == 0"
+    functions["fmod"] = (
+        f"{head}_fmod({element} a, {element} b) {{ return {none} ? 0 : ({element})(a % b); }}\n"
     )
     return functions
 

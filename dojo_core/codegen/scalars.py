@@ -17,12 +17,14 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    TO_WHOLE,
     arithmetic,
     compute_dtype,
     dtypes_of,
     extremes,
 )
 from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.tables import Indirect, Lookup
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Number, Op, Operand, Program, Scope
 
 WRAPPING = {"+": "add", "-": "subtract", "*": "multiply", "neg": "negate"}  # of integers
@@ -100,12 +102,16 @@ class Scalars:
         if function in DTYPE_BYTES:
             return (f"{values[0]} != 0" if dtype == "bool" else values[0]), dtype
         if function in COMPARISONS:
-            return f"{values[0]} {function} {values[1]}", "bool"
+            if FUNCTIONS[function].infix:
+                return f"{values[0]} {function} {values[1]}", "bool"
+            return f"{kind}_{function}({values[0]})" if dtype in FLOATS else "0", "bool"
         if function == "select":
             return f"{values[0]} != 0 ? {values[1]} : {values[2]}", dtype
         if dtype not in FLOATS:
-            if function in ("floor", "round"):
+            if function in TO_WHOLE:
                 return values[0], dtype
+            if function == "not" and dtype == "bool":
+                return f"{values[0]} == 0", dtype
             if function == "fma":
                 return f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})", dtype
             if function == "/":
@@ -183,6 +189,23 @@ def index_text(form: Affine, scopes: Sequence[Scope], wide: bool = False) -> str
         sign = (" - " if form.const < 0 else " + ") if parts else ("-" if form.const < 0 else "")
         parts.append(f"{sign}{number}{'ll' if wide and (number >= 2**31 or not parts) else ''}")
     return "".join(parts)
+
+
+def indirect_text(
+    index: Indirect, scopes: Sequence[Scope], looked_up: Callable[[Lookup, Sequence[Scope]], str]
+) -> str:
+    """The same of an indirect index; ``looked_up`` gives the text of what a table or an array holds."""
+    low, high = index.bounds([s.size for s in scopes])
+    wide = low < -(2**31) or high >= 2**31
+    text = ""
+    for lookup, coefficient in index.lookups:
+        sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")
+        factor = f"*{abs(coefficient)}" if abs(coefficient) != 1 else ""
+        text += f"{sign}{'(i64)' if wide else ''}{looked_up(lookup, scopes)}{factor}"
+    rest = index_text(index.rest, scopes, wide)
+    if rest == "0":
+        return text
+    return f"{text} - {rest[1:]}" if rest.startswith("-") else f"{text} + {rest}"
 
 
 def guard_text(guard: tuple[Comparison, ...], scopes: Sequence[Scope]) -> str | None:

@@ -18,6 +18,8 @@ from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record
+from dojo_core.program.dtypes import FLOATS, HALVES, extremes
+from dojo_core.program.indices import promised
 from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate, preamble
@@ -47,12 +49,17 @@ NUMPY_TYPES = {
 
 @dataclass(frozen=True)
 class Array:
-    """An input or output. ``shape`` as the start program has it, whatever the moves merged or split."""
+    """An input or output. ``shape`` as the start program has it, whatever the moves merged or split.
+
+    ``taken`` are the least and the greatest value of an input that indices are made of: others could lead to
+    reads outside of an array.
+    """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     output: bool
+    taken: tuple[float, float] | None = None
 
     @property
     def bytes(self) -> int:
@@ -63,8 +70,24 @@ class Array:
 
     @property
     def text(self) -> str:
-        """``x float32 [24576, 512]``."""
-        return f"{self.name} {NUMPY_TYPES[self.dtype]} [{', '.join(map(str, self.shape))}]"
+        """``x float32 [24576, 512]``, ``i int32 [64] from 0 to 511``."""
+        text = f"{self.name} {NUMPY_TYPES[self.dtype]} [{', '.join(map(str, self.shape))}]"
+        if self.taken is None or not self.tests:
+            return text
+        low, high = self.taken
+        return f"{text} from {low:.17g} to {high:.17g}"
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """What of C says that a value is not taken; none where its dtype holds no such value."""
+        if self.taken is None:
+            return ()
+        low, high = self.taken
+        if self.dtype in FLOATS:
+            return f"< {low!r}", f"> {high!r}"
+        least, most = extremes(self.dtype)
+        tests = [f"< {_whole(low)}"] if low > least else []
+        return (*tests, f"> {_whole(high)}") if high < most else tuple(tests)
 
 
 @dataclass(frozen=True)
@@ -108,6 +131,10 @@ class Instance:
     @property
     def outputs(self) -> tuple[Array, ...]:
         return tuple(a for a in self.arrays if a.output)
+
+
+def _whole(value: float) -> str:
+    return f"{int(value)}{'ll' if abs(value) >= 2**31 else ''}"
 
 
 def instance(choice: Choice, sets: Sequence[InstructionSet] = ()) -> Instance:
@@ -168,7 +195,15 @@ def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
                 f"{name} of {choice.title} is {buffer.dtype}, which a library cannot take: use f32."
             )
         shape = tuple(d.size for d in buffer.dims if d.materialised)
-        array = Array(argument(name, [a.name for a in arrays]), buffer.dtype, shape, parameter.role == "out")
+        taken = None if parameter.role == "out" else promised(start, name)
+        if taken is not None and buffer.dtype in HALVES:
+            raise NotExported(
+                f"Indices of {choice.title} are made of {name}, which a library "
+                f"cannot compare with its domain, as {buffer.dtype}: clamp it in the text instead."
+            )
+        array = Array(
+            argument(name, [a.name for a in arrays]), buffer.dtype, shape, parameter.role == "out", taken
+        )
         if array.bytes != end.buffer_of[name].bytes:
             raise NotExported(
                 f"The moves changed the size of {name} in {choice.title} from {array.bytes} bytes to "

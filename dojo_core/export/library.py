@@ -150,12 +150,37 @@ def _defined(each: Instance, library: str) -> str:
     given = ", ".join(f"(void *){a.name}" for a in each.arrays)
     return (
         f"DECLARE({symbol})\n"
+        f"{_outside(each, symbol)}"
         f"{_signature(each, library)} {{\n"
         f"    static const struct array each[] = {{\n{rows}    }};\n"
         f"    static const struct kernel kernel = {{\n        ALL_LEVELS({symbol}),\n"
-        f"        each, {len(each.arrays)}, {_macro(each, library)}}};\n"
+        f"        each, {len(each.arrays)}, {_macro(each, library)}, "
+        f"{f'{symbol}_outside' if _checked(each) else 'NULL'}}};\n"
         f"    void *const arrays[] = {{{given}}};\n"
         f"    return call(&kernel, arrays, workspace);\n}}"
+    )
+
+
+def _checked(each: Instance) -> list[tuple[int, Array]]:
+    """The inputs whose values decide where is read, with their numbers among the arrays."""
+    return [(k, a) for k, a in enumerate(each.arrays) if a.tests]
+
+
+def _outside(each: Instance, symbol: str) -> str:
+    """A function that looks at these values; empty where there are none."""
+    loops = [
+        f"    values = arrays[{k}];\n"
+        f"    for (size_t k = 0; k < {a.bytes // _size(a)}; ++k) {{\n"
+        f"        {C_TYPES[a.dtype]} value = ((const {C_TYPES[a.dtype]} *)values)[k]; // {a.name}\n"
+        f"        outside |= {' || '.join(f'value {test}' for test in a.tests)};\n    }}\n"
+        for k, a in _checked(each)
+    ]
+    if not loops:
+        return ""
+    return (
+        f"static int {symbol}_outside(void *const *arrays) {{\n"
+        f"    const void *values;\n    int outside = 0;\n"
+        f"{''.join(loops)}    return outside;\n}}\n\n"
     )
 
 

@@ -49,4 +49,4 @@ def _vector(scopes: tuple[Scope, ...]) -> bool:
 
 def _bytes(program: Program, op: Op) -> int:
     """Of one lane, in the widest vector of an operation."""
-    return max(DTYPE_BYTES[program.buffer_of[a.array].dtype] for a in (op.target, *op.reads))
+    return max(DTYPE_BYTES[program.buffer_of[a.array].dtype] for a in (op.target, *op.sources))

@@ -61,13 +61,13 @@ def constant(graph: Graph, tensor: Tensor, values: Numbers) -> Array:
         numbers = values.astype(np.float64)
         first = numbers.reshape(-1)[0]
         if first != first and (numbers != numbers).all():
-            return p.broadcast(b, _nan(b, element), shape)
+            return p.broadcast(b, not_a_number(b, element), shape)
     else:
         numbers = values.astype(np.int64)
-    return p.constant(b, numbers, element)
+    return p.constant(b, numbers, element, p.identifier(tensor.name or "constant"))
 
 
-def _nan(b: Builder, element: str) -> Array:
+def not_a_number(b: Builder, element: str) -> Array:
     """No number of a text is NaN: it is inf - inf."""
     infinite = p.elementwise(b, "", filled(math.inf, wide(element), ()), dtype=wide(element))
     return p.convert(b, p.elementwise(b, "-", infinite, infinite), element)

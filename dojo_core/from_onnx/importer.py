@@ -9,6 +9,7 @@ never known: an operator that asks for the value of an input is written so in it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ import numpy as np
 from dojo_core.from_onnx import folding
 from dojo_core.from_onnx.bodies import body_of
 from dojo_core.from_onnx.call import OPERATORS, Call
-from dojo_core.from_onnx.reader import opset
+from dojo_core.from_onnx.reader import OLDEST, opset
 from dojo_core.from_onnx.values import (
     ELEMENTS,
     KNOWN_ELEMENTS,
@@ -50,12 +51,16 @@ EXTERNAL = 1
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a node cannot be taken. ``node`` is its name or its first output."""
+    """Why a node cannot be taken. ``node`` is its name or its first output.
+
+    ``unforeseen``: an operator met what it does not know how to refuse: a damaged node, or a fault of ours.
+    """
 
     operator: str
     node: str
     why: str
     remedy: str
+    unforeseen: bool = False
 
     def __str__(self) -> str:
         return " ".join(part for part in (f"{self.operator} ({self.node}): {self.why}", self.remedy) if part)
@@ -168,7 +173,7 @@ class Graph:
             try:
                 scope[each.name], port = self._input(each)
                 inputs.append(port)
-            except (Refusal, BuildError) as refusal:
+            except Exception as refusal:
                 self._lost("input", each.name, refusal)
                 scope[each.name] = Lost()
         self._initializers(graph, scope)
@@ -181,10 +186,12 @@ class Graph:
                     raise Refusal("No node gives it.", "Export the model again.")
                 if not isinstance(value, Lost):
                     outputs.append(self._output(each.name, value))
-            except (Refusal, BuildError) as refusal:
+            except Exception as refusal:
                 self._lost("output", each.name, refusal)
         if self.reasons:
             raise NotImported(self.reasons)
+        if not any(port.arrays for port in outputs):
+            raise NotImported([Reason("graph", self.name, "All its outputs are without elements.", "There is nothing to compute.")])
         try:
             program = self.b.program()
         except (BuildError, TextError) as fault:
@@ -264,7 +271,7 @@ class Graph:
                 continue
             try:
                 scope[tensor.name] = self.constant(tensor)
-            except (Refusal, BuildError) as refusal:
+            except Exception as refusal:
                 self._lost("initializer", tensor.name, refusal)
                 scope[tensor.name] = Lost()
 
@@ -286,7 +293,7 @@ class Graph:
             values = numpy_helper.to_array(tensor)
         except Exception:  # what a damaged one raises is not said anywhere
             raise Refusal(f"The values of {tensor.name or 'a constant'} cannot be read.", "Export the model again.") from None
-        return Tensor(element, values.shape, values=values)
+        return Tensor(element, values.shape, values=values, name=tensor.name)
 
     # ------------------------------------------------------------------ nodes
 
@@ -299,11 +306,10 @@ class Graph:
             outputs = [name for name in node.output if name]
             try:
                 results = self.node(node, scope, attributes or {})
-            except Refusal as refusal:
-                self._lost(node.op_type, node.name or next(iter(outputs), ""), refusal)
-                results = [Lost()] * len(node.output)
-            except BuildError as fault:
-                self._lost(node.op_type, node.name or next(iter(outputs), ""), Refusal(str(fault)))
+            except (Asked, NotImported):
+                raise
+            except Exception as fault:
+                self._lost(node.op_type, node.name or next(iter(outputs), ""), fault)
                 results = [Lost()] * len(node.output)
             for name, value in zip(node.output, results, strict=False):
                 if name:
@@ -318,7 +324,7 @@ class Graph:
         node = _bound(node, attributes)
         schema = self._schema(node)
         if any(isinstance(v, Lost) for v in inputs):
-            if schema is not None and not self._is_known(node, schema):
+            if not self._is_known(node, schema):
                 raise _unknown(node)
             return [Lost()] * len(node.output)
         if schema is None:
@@ -363,7 +369,7 @@ class Graph:
         if len(self.reasons) > found:  # told of the operator, which is what the model has
             first = self.reasons[found]
             del self.reasons[found:]
-            raise Refusal(f"Its {first.operator}: {first.why}", first.remedy)
+            raise Refusal(f"Its {first.operator}: {first.why}", first.remedy, first.unforeseen)
         results: list[Value] = []
         for name in function.output[:outputs]:
             value = scope.get(name)
@@ -386,7 +392,7 @@ class Graph:
         if len(self.reasons) > found:
             first = self.reasons[found]
             del self.reasons[found:]
-            raise Refusal(f"In its graph, {first.operator}: {first.why}", first.remedy)
+            raise Refusal(f"In its graph, {first.operator}: {first.why}", first.remedy, first.unforeseen)
         missing = [o.name for o in graph.output if o.name not in inner]
         if missing:
             raise Refusal(f"Nothing in its graph gives {missing[0]}.", "Export the model again.")
@@ -401,7 +407,7 @@ class Graph:
             schema = onnx.defs.get_schema(node.op_type, version, domain)
         except onnx.defs.SchemaError:
             return None
-        if not domain and schema.since_version < OLDEST_OF.get(node.op_type, 6) and _changed(node.op_type, schema):
+        if not domain and schema.since_version < OLDEST and _changed(node.op_type, schema):
             raise Refusal(
                 f"The {node.op_type} of opset {version} is one of before opset 7, with other rules.",
                 "Convert the model: onnx.version_converter.convert_version(model, 21).",
@@ -410,24 +416,32 @@ class Graph:
 
     def _is_known(self, node: onnx.NodeProto, schema: Any) -> bool:
         key = (node.domain if node.domain != "ai.onnx" else "", node.op_type)
+        if schema is None:
+            return (node.domain, node.op_type) in self.functions
         return key in OPERATORS or bool(schema.has_function or schema.has_context_dependent_function)
 
-    def _lost(self, operator: str, node: str, refusal: Exception) -> None:
-        if isinstance(refusal, Refusal):
-            self.reasons.append(Reason(operator, node, refusal.why, refusal.remedy))
+    def _lost(self, operator: str, node: str, fault: Exception) -> None:
+        """Note why there is no value: a refusal, or what a damaged node leads an operator to."""
+        if isinstance(fault, Refusal):
+            self.reasons.append(Reason(operator, node, fault.why, fault.remedy, fault.unforeseen))
+        elif isinstance(fault, BuildError):
+            self.reasons.append(Reason(operator, node, str(fault), ""))
         else:
-            self.reasons.append(Reason(operator, node, str(refusal), ""))
+            _LOG.debug("%s (%s) was not taken", operator, node, exc_info=fault)
+            said = f"{type(fault).__name__}: {fault}"[:200]
+            why = f"Its inputs or attributes are not what the standard asks for ({said})."
+            self.reasons.append(Reason(operator, node, why, "Mend the model, or report this.", True))
 
 
-OLDEST_OF: dict[str, int] = {}
+_LOG = logging.getLogger(__name__)
 
 
 def _changed(operator: str, schema: Any) -> bool:
-    """Was an operator of before opset 7 another one than it is in opset 7?"""
+    """Was an operator another one before the oldest opset whose rules are today's?"""
     import onnx.defs
 
     try:
-        return bool(onnx.defs.get_schema(operator, 7, "").since_version != schema.since_version)
+        return bool(onnx.defs.get_schema(operator, OLDEST, "").since_version != schema.since_version)
     except onnx.defs.SchemaError:
         return False
 

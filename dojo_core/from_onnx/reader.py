@@ -77,6 +77,8 @@ def check(model: onnx.ModelProto, called: str = "The model") -> None:
                 f"{called} has more than {NODES} nodes, and becomes one kernel's text.",
                 "Take out a part: onnx.utils.extract_model(path, 'part.onnx', inputs, outputs).",
             )
+        if not all(isinstance(name, str) for name in _names(graph)):
+            raise Refusal(f"{called} is damaged: some of its names are no text.", EXPORT_AGAIN)
         if depth > NESTING:
             raise Refusal(f"{called} has subgraphs more than {NESTING} deep.", EXPORT_AGAIN)
         for tensor in graph.initializer:
@@ -107,6 +109,17 @@ def _graphs(graph: onnx.GraphProto, depth: int = 0) -> Iterator[tuple[onnx.Graph
         for attribute in node.attribute:
             for inner in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
                 yield from _graphs(inner, depth + 1)
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[object]:
+    """What protobuf leaves as bytes where it is not text."""
+    yield graph.name
+    for each in (*graph.input, *graph.output, *graph.initializer):
+        yield each.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        for attribute in node.attribute:
+            yield from (attribute.name, attribute.ref_attr_name)
 
 
 def _check_initializer(tensor: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,9 @@ KNOWN_ELEMENTS = 1 << 20
 class Refusal(ValueError):
     """Why something of a model cannot be taken: ``why`` and ``remedy`` are sentences for a person."""
 
-    def __init__(self, why: str, remedy: str = "") -> None:
+    def __init__(self, why: str, remedy: str = "", unforeseen: bool = False) -> None:
         super().__init__(f"{why} {remedy}".strip())
-        self.why, self.remedy = why, remedy
+        self.why, self.remedy, self.unforeseen = why, remedy, unforeseen
 
 
 class Asked(Exception):
@@ -62,6 +62,7 @@ class Tensor:
     values: Numbers | None = None
     array: Array | None = None
     sources: frozenset[str] = frozenset()
+    name: str = ""  # of an initializer, which its array may be called by
 
     @property
     def size(self) -> int:
@@ -141,10 +142,3 @@ def known(values: Numbers | Sequence[Any] | float | int, element: str) -> Tensor
     with np.errstate(all="ignore"):
         array = array.astype(numpy_dtype(element))
     return Tensor(element, array.shape, values=array)
-
-
-@dataclass
-class Note:
-    """What there is to say of an import beside its text."""
-
-    costly: list[str] = field(default_factory=list)  # encodings that take more than one pass over the result

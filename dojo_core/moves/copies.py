@@ -148,7 +148,7 @@ def _reach(
 
 
 def _direct(index: Index) -> Affine:
-    """What of an index goes through no table."""
+    """What of an index is not looked up."""
     return index.rest if isinstance(index, Indirect) else index
 
 
@@ -197,8 +197,11 @@ def _redirect(node: Node, array: str, change: Callable[[Access], Access], reads_
         body = tuple([_redirect(c, array, change, reads_only) for c in node.body])
         return Scope(node.size, body, node.mark, node.provenance)
 
+    def one(access: Access) -> Access:
+        return change(access) if access.array == array else access
+
     def operand(value: Operand) -> Operand:
-        return change(value) if isinstance(value, Access) and value.array == array else value
+        return one(value).reindexed(one) if isinstance(value, Access) else value
 
     target = node.target
     if not reads_only and target.array == array:
@@ -574,7 +577,7 @@ def _elided(context: Context, name: str, chosen: tuple[Leaf, ...]) -> Program | 
     mine, theirs = (
         (first.target, first.reads[0]) if first.target.array == name else (first.reads[0], first.target)
     )
-    if theirs.indirect:  # staging reads no table
+    if theirs.indirect:  # staging looks nothing up
         return None
     images: dict[int, int] = {}  # which dimension of the copy an iterator of the copy loops selects
     for k, form in enumerate(mine.index):

@@ -17,12 +17,13 @@ from dojo_core.program.difference import Difference, plain
 from dojo_core.program.dtypes import FLOATS, dtypes_of
 from dojo_core.program.expressions import LINE
 from dojo_core.program.functions import KERNEL_LIMITS
+from dojo_core.program.indices import index_fault, with_bounds
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.nodes import fact
 from dojo_core.program.printing import extent
-from dojo_core.program.target import DEFAULT_TARGET, NO_TABLES, Target
+from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import DTYPE_BYTES, Op, Program, summary, walk
-from dojo_core.program.validity import Fault, keeps_storage, storage_fault
+from dojo_core.program.validity import Fault, keeps_storage, storage_fault, unset_index
 from dojo_core.targets.registry import UnknownTarget
 from dojo_core.targets.registry import target as target_named
 
@@ -40,7 +41,12 @@ def outcome(context: Context, move: Move) -> Program | Refusal:
     abandoned = _abandoned(change)
     if abandoned is not None or settled:
         return abandoned or planned
+    if context.program.index_arrays:
+        planned = with_bounds(planned)
+        change = Difference(planned, context.program)
     fault = storage_fault(planned, change) or mark_fault(planned, context.target, context.policy, change)
+    if fault is None and context.program.index_arrays:
+        fault = _index_fault(planned)
     if fault is not None:
         return _refused(fault, context.program, planned)
     return _unreadable(change) or planned
@@ -59,12 +65,27 @@ def is_legal(context: Context, move: Move) -> bool:
             return True
         planned = planned.make()
     change = Difference(planned, context.program)
+    if _abandoned(change) is not None:
+        return False
+    if context.program.index_arrays:
+        planned = with_bounds(planned)
+        change = Difference(planned, context.program)
     return (
-        _abandoned(change) is None
-        and keeps_storage(planned, change)
+        keeps_storage(planned, change)
         and mark_fault(planned, context.target, context.policy, change) is None
+        and (not context.program.index_arrays or _index_fault(planned) is None)
         and _unreadable(change) is None
     )
+
+
+def _index_fault(program: Program) -> Fault | None:
+    """An index that is read from an array and may lie anywhere, whatever a transformation has planned."""
+    beyond = index_fault(program)
+    if beyond is not None:
+        return Fault(
+            Code.INDEX_BOUNDS, "", "", f"{beyond.message[:1].upper()}{beyond.message[1:]}.", (beyond.path,)
+        )
+    return unset_index(program)
 
 
 def _has_room(context: Context, edit: Edit) -> bool:
@@ -86,8 +107,9 @@ def _has_room(context: Context, edit: Edit) -> bool:
 
 def _spared(context: Context) -> bool:
     """May what has neither marks nor locations go unjudged? Not by conditions of a target that look at more,
-    nor where a line of the text may become too long."""
-    return not context.target.judges_plain and not _long(context.program)
+    nor where a line of the text may become too long, or an index is read from an array."""
+    program = context.program
+    return not context.target.judges_plain and not _long(program) and not program.index_arrays
 
 
 def _planned(context: Context, move: Move) -> Program | Edit | Refusal:
@@ -216,8 +238,9 @@ def context(
     if policy not in POLICIES:
         raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
     limits = target if isinstance(target, Target) else target_named(target)
-    if program.tables and not limits.tables:
-        raise UnknownTarget(NO_TABLES.format(limits.title))
+    lacking = limits.lacks(program)
+    if lacking is not None:
+        raise UnknownTarget(lacking)
     return Context(program, limits, policy, program.age + 1 if born is None else born)
 
 

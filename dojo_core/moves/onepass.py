@@ -131,7 +131,7 @@ class OnePass(Transformation[tuple[Place, str]]):
         path = leaf.path[: depth + 1]
         if context.policy != "algebraic":  # 1
             return Refusal(Code.POLICY, "Only the policy algebraic lets a sum be rewritten.", (leaf.path,))
-        dtypes = {program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}
+        dtypes = {program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.sources)}
         if not self.fits(leaf.op) or leaf.op.guard or not dtypes <= {"f32", "f64"}:  # 2
             return structural(
                 Code.OTHER_FORM, f"{Place(place.array, place.number)} is no such sum.", leaf.path

@@ -30,6 +30,9 @@ from dojo_core.program.tree import (
     Scope,
 )
 
+PAIRED = 64  # with more buffers, not all pairs of them are offered: they would be most of the moves by far
+NEAR = 8
+
 
 def buffer_named(program: Program, name: str) -> Buffer:
     """The buffer of that name. Raises NoSuchPlace."""
@@ -90,7 +93,7 @@ def map_accesses_at(
             return change(access, above, node) if access.array in arrays else access
 
         def operand(value: Operand) -> Operand:
-            return one(value) if isinstance(value, Access) else value
+            return one(value).reindexed(one) if isinstance(value, Access) else value
 
         return Op(
             one(node.target),
@@ -380,6 +383,8 @@ class ShareBuffer(BufferMove[tuple[str, str]]):
       1. A and B are two buffers with the same dtype, dimensions and location;
       2. at most one of them holds an interface array, and that is no input;
       3. no write of one array clobbers a value of another that is still read (V2).
+
+    Candidates: all such pairs; of more than 64 buffers each with the eight that come next in the program.
     """
 
     name = "share_buffer"
@@ -388,8 +393,9 @@ class ShareBuffer(BufferMove[tuple[str, str]]):
     def candidates(self, context: Context) -> Iterator[tuple[str, str]]:
         program = context.program
         usable = [b for b in program.buffers if not any(a in program.inputs for a in b.arrays)]
+        few = len(program.buffers) <= PAIRED
         for number, a in enumerate(usable):
-            for b in usable[number + 1 :]:
+            for b in usable[number + 1 : None if few else number + 1 + NEAR]:
                 if (a.dtype, a.dims, a.location) == (b.dtype, b.dims, b.location):
                     if program.interface.isdisjoint(a.arrays):
                         yield a.name, b.name

@@ -82,7 +82,16 @@ def _defined(program: Program, leaf: Leaf, access: Access) -> Definition | Refus
 
 
 def _replaced(op: Op, old: Access, new: Operand) -> Op:
-    return replace(op, operands=tuple(new if o == old else o for o in op.operands))
+    """With another operand in place of an access, and another access where an index is read from it."""
+
+    def index(access: Access) -> Access:
+        return new if access == old and isinstance(new, Access) else access
+
+    def operand(value: Operand) -> Operand:
+        changed = new if value == old else value
+        return changed.reindexed(index) if isinstance(changed, Access) else changed
+
+    return replace(op, operands=tuple(map(operand, op.operands)))
 
 
 def _exit(program: Program, array: str) -> list[MemoryAccess]:
@@ -133,7 +142,8 @@ class Forward(_OnRead[tuple[Place, str]]):
       2. one write surely defines what it reads, and that is a plain copy of a number or an element of
          the same dtype;
       3. the source is not written between the copy and OP;
-      4. some array is still read, where OP adds, subtracts or multiplies.
+      4. some array is still read, where OP adds, subtracts or multiplies;
+      5. an index that OP reads from T is read from an element at an affine place then.
     """
 
     name = "forward"
@@ -169,6 +179,13 @@ class Forward(_OnRead[tuple[Place, str]]):
                 definition.write.leaf.path,
             )
         new: Operand = source
+        indexes = any(access in read.indices for read in leaf.op.sources)
+        if indexes and not (isinstance(source, Access) and not source.indirect):  # 5
+            return structural(
+                Code.INDEX_FORM,
+                f"An index is read from {access}: what stands for it is an element at an affine place.",
+                leaf.path,
+            )
         if isinstance(source, Access):
             if program.buffer_of[source.array].dtype != program.buffer_of[array].dtype:
                 return structural(
@@ -494,7 +511,7 @@ class Contract(Transformation[tuple[Place, str]]):
             return
         products = {leaf.op.target.array for leaf in program.leaves if leaf.op.function == "*"}
         for leaf in program.leaves:
-            for array in dict.fromkeys(read.array for read in leaf.op.reads):
+            for array in dict.fromkeys(read.array for read in leaf.op.sources):
                 if array in products and _addend(program, leaf, array) is not None:
                     yield place_of(program, leaf.path), array
 
@@ -546,7 +563,7 @@ class Contract(Transformation[tuple[Place, str]]):
 def _addend(program: Program, leaf: Leaf, array: str) -> Access | None:
     """The read of an array whose value an operation adds, as an accumulation or to another floating-point
     number."""
-    op, reads = leaf.op, _reads_of(leaf, array)
+    op, reads = leaf.op, [a for a in leaf.op.sources if a.array == array]
     if len(reads) != 1:
         return None
     if op.accumulate:

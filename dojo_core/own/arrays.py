@@ -134,12 +134,26 @@ class Array:
     def __ge__(self, other: Array | Number) -> Array:
         return apply(">=", self, other)
 
-    def __and__(self, other: Array) -> Array:
-        """Both hold, element by element."""
-        both = apply("min", self, other)
+    def __and__(self, other: Array | Number) -> Array:
+        both = apply("and", self, other)
         if isinstance(other, Array) and self.condition and other.condition:
             return replace(both, condition=_placed(self, both.names) & _placed(other, both.names))
         return both
+
+    def __or__(self, other: Array | Number) -> Array:
+        return apply("or", self, other)
+
+    def __xor__(self, other: Array | Number) -> Array:
+        return apply("xor", self, other)
+
+    def __invert__(self) -> Array:
+        return apply("not", self)
+
+    def __lshift__(self, other: Array | Number) -> Array:
+        return apply("shl", self, other)
+
+    def __rshift__(self, other: Array | Number) -> Array:
+        return apply("shr", self, other)
 
     def __bool__(self) -> bool:
         raise KernelError(f"{self} has no value while the kernel is written down: use where(...), not if.")
@@ -385,7 +399,7 @@ def apply(function: str, *given: object) -> Array:
     b = owner.builder
     view = primitives.elementwise(b, function, *views, dtype=dtype)
     condition = None
-    if function in COMPARISONS:
+    if function in COMPARISONS and len(views) == 2:
         condition = primitives.condition(b, views[0], function, views[1])
     return owner.array(names, view, condition)
 

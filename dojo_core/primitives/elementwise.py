@@ -21,26 +21,19 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, sub
 
 Value = Array | int | float
 
-# What the text form has no function for, by what it has. A function that it gains takes its own place.
+# What the text form has no function for, by what it has.
 ENCODINGS = {
-    "ceil": "-floor(-x)",
-    "trunc": "select(x < 0, -floor(-x), floor(x))",
-    "sign": "select(x > 0, 1, select(x < 0, -1, x))",
-    "isnan": "x != x",
-    "isinf": "abs(x) == inf",
-    "log2": "log(x) * 1.4426950408889634",
-    "exp2": "exp(x * 0.6931471805599453)",
-    "log1p": "log(1 + x)",
-    "expm1": "exp(x) - 1",
-    "sinh": "(exp(x) - exp(-x)) * 0.5",
-    "cosh": "(exp(x) + exp(-x)) * 0.5",
-    "asinh": "log(abs(x) + sqrt(x*x + 1)) * select(x < 0, -1, 1)",
-    "acosh": "log(x + sqrt(x*x - 1))",
-    "atanh": "log((1 + x) / (1 - x)) * 0.5",
+    "relu": "max(x, 0)",
+    "silu": "x * sigmoid(x)",
+    "softplus": "max(x, 0) + log1p(exp(-abs(x)))",
+    "softsign": "x / (1 + abs(x))",
+    "mod": "select(fmod(x, y) * y < 0, fmod(x, y) + y, fmod(x, y))",  # with the sign of y
 }
 
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "pow",
+    ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "shl", ast.RShift: "shr",
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 
@@ -92,9 +85,10 @@ def elementwise(b: Builder, function: str, *operands: Value, dtype: str | None =
 def formula(b: Builder, text: str, /, dtype: str | None = None, **operands: Value) -> Array:
     """A formula over named operands in one pass: ``formula(b, "x * sigmoid(a*x)", x=x, a=1.702)``.
 
-    Python's signs and comparisons, calls of what ``elementwise`` takes, numbers, ``inf``.
-    What does not depend on all axes is computed over those that it does depend on. Intermediate results of
-    f16 and bf16 are f32, and rounded once.
+    Python's signs (``& | ^ ~`` for logic and bits, ``%`` with the divisor's sign) and comparisons, calls of
+    what ``elementwise`` takes, numbers, ``inf``. What does not depend on all axes is computed over those that
+    it does depend on. Intermediate results of f16 and bf16 are f32, and rounded once. Raises BuildError as
+    ``elementwise`` does, and where the text is no formula.
     """
     variables = {name: as_array(value) for name, value in operands.items()}
     return _evaluate(b, _parsed(text), variables, dtype)
@@ -154,7 +148,10 @@ def _called(function: str, names: Sequence[_Term]) -> _Term:
     if function not in FUNCTIONS and function:
         if function not in ENCODINGS:
             raise BuildError(f"There is no function {function!r}.")
-        return _renamed(_parsed(ENCODINGS[function]), {"x": names[0]})
+        encoding = _parsed(ENCODINGS[function])
+        if len(names) != len(_variables(encoding)):
+            raise BuildError(f"{function} takes {len(_variables(encoding))} operands, not {len(names)}.")
+        return _renamed(encoding, dict(zip("xy", names, strict=False)))
     arity = FUNCTIONS[function].arity if function else 1
     if len(names) != arity:
         raise BuildError(f"{function or 'A copy'} takes {arity} operands, not {len(names)}.")
@@ -167,8 +164,18 @@ def _renamed(term: _Term, names: Mapping[str, _Term]) -> _Term:
     return names.get(term, term) if isinstance(term, str) else term
 
 
+def _variables(term: _Term) -> set[str]:
+    if isinstance(term, _Call):
+        return set().union(*map(_variables, term.operands))
+    return {term} if isinstance(term, str) else set()
+
+
 def _parsed(text: str) -> _Term:
-    return _term(ast.parse(text, mode="eval").body, text)
+    try:
+        tree = ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise BuildError(f"{text!r} is no formula: {error.msg}.") from error
+    return _term(tree.body, text)
 
 
 def _term(node: ast.expr, text: str) -> _Term:
@@ -180,6 +187,8 @@ def _term(node: ast.expr, text: str) -> _Term:
         case ast.UnaryOp(ast.USub(), operand):
             inner = _term(operand, text)
             return -inner if isinstance(inner, (int, float)) else _called("neg", [inner])
+        case ast.UnaryOp(ast.Invert(), operand):
+            return _called("not", [_term(operand, text)])
         case ast.Call(ast.Name(function), arguments):
             return _called(function, [_term(a, text) for a in arguments])
         case ast.Name("inf"):
@@ -204,7 +213,8 @@ def _folded(function: str, operands: Sequence[Array], dtype: str) -> Operand | N
             whole.append(each.operand)
         elif isinstance(each.operand, Number) and isinstance(each.operand.value, int):
             whole.append(Affine((), each.operand.value))
-    if dtype not in INTEGERS or len(whole) < len(operands):
+    exact = dtype in INTEGERS or all(form.is_constant for form in whole)
+    if not exact or len(whole) < len(operands):
         return None
     match function, whole:
         case "+", [a, b]:
@@ -217,7 +227,7 @@ def _folded(function: str, operands: Sequence[Array], dtype: str) -> Operand | N
             form = -a
         case _:
             return None
-    low, high = extremes(dtype)
+    low, high = extremes(dtype) if dtype in INTEGERS else (-(2**24), 2**24)
     if form.is_constant:
         return Number(form.const) if low <= form.const <= high else None
     return form
@@ -293,7 +303,10 @@ class _Evaluation:
         if form is not None:
             return Array(dtype, form, ())
         if function == "*" and all(isinstance(o.operand, Affine) for o in operands):
-            operands = [self._pass("", operands[:1], dtype), *operands[1:]]  # a text multiplies no two iterators
+            operands = [
+                self._pass("", operands[:1], dtype),
+                *operands[1:],
+            ]  # a text multiplies no two iterators
         return self._pass(function, operands, dtype)
 
     def _pass(self, function: str, operands: list[Array], dtype: str) -> Array:

@@ -37,15 +37,15 @@ def take(b: Builder, array: Array, indices: np.ndarray[Any, Any], axis: int) -> 
     axis = axis_number(array, axis)
     size = array.shape[axis]
     new = tuple(map(axis_of, indices.shape))
-    axes = (*array.axes[:axis], *new, *array.axes[axis + 1 :])
     if not indices.size or array.empty:
-        return Array(array.dtype, Number(0), axes)
+        return Array(array.dtype, Number(0), (*array.axes[:axis], *new, *array.axes[axis + 1 :]))
     if indices.min() < -size or indices.max() >= size:
         bad = int(indices.max() if indices.max() >= size else indices.min())
         raise BuildError(
             f"The index {bad} is beyond an axis of {size}: indices run from {-size} to {size - 1}."
         )
     array = plain(b, array, axis)
+    axes = (*array.axes[:axis], *new, *array.axes[axis + 1 :])
     places = np.where(indices < 0, indices + size, indices)
     core = places.reshape([n for n in places.shape if n != 1])
     first = array.numbers(axis).start

@@ -16,6 +16,7 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    SHIFTS,
     compute_dtype,
     dtypes_of,
     extremes,
@@ -135,6 +136,34 @@ def _erf(x: Array) -> Array:
     return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
 
 
+def _sign(x: Array) -> Array:
+    if x.dtype.kind == "f":
+        return np.where((x == 0) | np.isnan(x), x, np.copysign(1, x))
+    return np.sign(x)
+
+
+def _remainder(a: Array, b: Array) -> Array:
+    if np.result_type(a, b).kind == "f":
+        return np.asarray(np.fmod(a, b))
+    return np.where(b == 0, 0, np.fmod(a, np.where(b == 0, 1, b)))
+
+
+def _not(x: Array, dtype: str) -> Array:
+    return np.asarray(x == 0, np.int64) if dtype == "bool" else ~x
+
+
+def _left(x: Array, count: Array, dtype: str) -> Array:
+    beyond = (count < 0) | (count >= 8 * DTYPE_BYTES[dtype])
+    return np.where(beyond, 0, x << np.where(beyond, 0, count))
+
+
+def _right(x: Array, count: Array, dtype: str) -> Array:
+    most = 8 * DTYPE_BYTES[dtype] - 1
+    beyond = (count < 0) | (count > most)
+    shifted = x >> np.where(beyond, most, count)
+    return shifted if extremes(dtype)[0] else np.where(beyond, 0, shifted)
+
+
 def _wrap(value: Array, dtype: str) -> Array:
     """A value as an array of ``dtype`` holds it, floating-point numbers unrounded."""
     if dtype in FLOATS:
@@ -181,12 +210,39 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
     "log": np.log,
+    "log2": np.log2,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
     "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
     "erf": _erf,
     "sigmoid": _sigmoid,
     "floor": _whole(np.floor),
+    "ceil": _whole(np.ceil),
+    "trunc": _whole(np.trunc),
     "round": _whole(np.rint),
+    "sign": _sign,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "fmod": _remainder,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": _not,
+    "shl": _left,
+    "shr": _right,
     "max": _Extreme(np.maximum, 0.0),
     "min": _Extreme(np.minimum, -0.0),
     "pow": lambda x, y: np.power(np.asarray(x, np.float64), y),
@@ -275,6 +331,8 @@ class Meaning:
             ]
             if dtype in FLOATS:
                 operands = [np.asarray(o, np.float64) for o in operands]
+        if op.function in (*SHIFTS, "not"):  # of so many bits, a bool of one
+            return np.asarray(FUNCTIONS[op.function](*operands, dtype))
         return np.asarray(FUNCTIONS[op.function](*operands))
 
     def _literal(self, op: Op, value: Array, dtype: str) -> Array:

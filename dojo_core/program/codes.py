@@ -27,6 +27,8 @@ class Code(StrEnum):
     GUARD = "guard"
     GUARD_HOLDS_NOT = "guard-holds-not"
     HULL_BOUNDS = "hull-bounds"
+    INDEX_BOUNDS = "index-bounds"
+    INDEX_FORM = "index-form"
     INEXACT = "inexact"
     INSTRUCTION_ACCESS = "instruction-access"
     INSTRUCTION_DTYPE = "instruction-dtype"

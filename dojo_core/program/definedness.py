@@ -17,8 +17,8 @@ import numpy.typing as npt
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import MemoryAccess, System
 from dojo_core.program.integers import divided
-from dojo_core.program.must_writes import shared_depth
-from dojo_core.program.tables import Index, Indirect, affine, plus
+from dojo_core.program.must_writes import relaxed, shared_depth
+from dojo_core.program.tables import Index, Indirect, Table, affine, plus
 from dojo_core.program.tree import Access, Comparison, Scope
 
 POINTS = 2**24  # instances of an access, and cells, that are gone through: some tenths of a second
@@ -48,6 +48,9 @@ def first_unset(
     Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count.
     With ``cell``, only instances count that read that one.
     """
+    if any(isinstance(form, Indirect) and form.through for form in read.element.index):
+        found = first_unset(relaxed(read), accesses, sizes, cell)  # it may be any of these
+        return None if found is None else found[: len(read.leaf.scopes)]
     writes = [t for t in accesses if t.kind != "r" and t.element.array == read.element.array]
     if math.prod(sizes) > _FEW and cell is None:
         cut = _cut(read, writes, sizes)
@@ -169,8 +172,10 @@ class Grid:
         if isinstance(form, Indirect):
             total = self.value(form.rest)
             for lookup, coefficient in form.lookups:
-                place = self.value(lookup.table.flat(lookup.at))
-                values = np.array(lookup.table.values, np.int64)
+                table = lookup.source
+                assert isinstance(table, Table), "what is read through an array is relaxed first"
+                place = self.value(table.flat(lookup.at))
+                values = np.array(table.values, np.int64)
                 total = total + coefficient * values[place.clip(0, len(values) - 1)]
             return total
         value = np.full(self.shape, form.const, np.int64)

@@ -62,8 +62,8 @@ class Witness:
 
 
 def accesses(leaf: Leaf) -> list[MemoryAccess]:
-    """The accesses of an operation: operands first, the target last (the order of execution)."""
-    reads = [MemoryAccess(leaf, o, "r") for o in leaf.op.operands if isinstance(o, Access)]
+    """The accesses of an operation: all that it reads first, the target last (the order of execution)."""
+    reads = [MemoryAccess(leaf, o, "r") for o in leaf.op.reads]
     return [*reads, MemoryAccess(leaf, leaf.op.target, "a" if leaf.op.accumulate else "w")]
 
 
@@ -151,7 +151,7 @@ def excluded(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[
             continue
         for ia, ib in pairs:
             if (
-                # implied: two places of a table may hold one value, but nothing writes through a table
+                # implied: two places of a table or array may hold one value, but no write is indirect
                 isinstance(ia, Affine)
                 and ia.uses(order.depth)
                 and ia == ib
@@ -164,7 +164,7 @@ def excluded(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[
 def cell_text(access: Access, values: Sequence[int]) -> str:
     if any(v < 0 for v in values):
         return access.array
-    if access.indirect:  # which place of the table it was is not known
+    if access.indirect:  # which place of the table or the array it was is not known
         return str(access)
     return f"{access.array}[{','.join(str(i.value(values)) for i in access.index)}]"
 

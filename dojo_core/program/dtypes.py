@@ -18,11 +18,18 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Pro
 FLOATS = ("f64", "f32", "f16", "bf16")
 HALVES = ("f16", "bf16")  # stored in 16 bits, computed in f32, rounded when they are written
 INTEGERS = ("i64", "i32", "i16", "i8", "u8")
-COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-OF_REALS = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow")
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "isnan", "isinf")  # 0 or 1, whatever the target's dtype
+OF_REALS = (
+    "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "pow",
+)  # fmt: skip
+TO_WHOLE = ("floor", "ceil", "trunc", "round")  # which leave integers as they are
+DIVISIONS = ("/", "fmod")  # which no processor has for vectors of integers
+LOGICAL = ("and", "or", "xor", "not")  # of integers bit by bit, of bool
+SHIFTS = ("shl", "shr")  # of integers
 # Rounded alike whatever moves are played: what an integer is made of without a doubt. (A quotient may become
 # a product with the reciprocal.)
-_SETTLED = {"", "*", "neg", "abs", "floor", "round", "max", "min", "select", "sqrt", *DTYPE_BYTES}
+_SETTLED = {"", "*", "neg", "abs", "sign", *TO_WHOLE, "fmod", "max", "min", "select", "sqrt", *DTYPE_BYTES}
 
 # Bits of the numbers that a dtype holds without rounding: whole numbers up to 2**bits.
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
@@ -67,9 +74,9 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
     if op.function in DTYPE_BYTES:
         return op.function
     if op.function in COMPARISONS:
-        return _compared(op, [dtypes[a.array] for a in op.reads])
+        return _compared(op, [dtypes[a.array] for a in op.sources])
     target = arithmetic(dtypes[op.target.array])
-    return "i64" if target == "bool" and op.function not in ("", "select") else target
+    return "i64" if target == "bool" and op.function not in ("", "select", *LOGICAL) else target
 
 
 def _compared(op: Op, reads: list[str]) -> str:
@@ -113,12 +120,20 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
                 return fault
     if op.function in COMPARISONS:
         return None
+    if op.function in (*LOGICAL, *SHIFTS) and (
+        computed in FLOATS or (target == "bool" and op.function in SHIFTS)
+    ):
+        kinds = "integers" if op.function in SHIFTS else "integers and of bool"
+        message = f"{op.function} is a function of {kinds}, and {op.target.array} is {target}"
+        return message, "Compute it in i32, and convert in lines of their own, such as: i[{0}] = i32(x[{0}])"
     operands = op.operands[1:] if op.function == "select" else op.operands
     for operand in operands:
         if isinstance(operand, Access):
             dtype = dtypes[operand.array]
             # What is computed for a bool is compared with 0: whole numbers keep what matters there.
-            if holds(target, dtype) or (target == "bool" and op.function and dtype in INTEGERS):
+            if holds(target, dtype) or (
+                target == "bool" and op.function not in ("", *LOGICAL) and dtype in INTEGERS
+            ):
                 continue
             return (
                 f"{operand.array} is {dtype}, and {target}, the dtype of {op.target.array}, "
@@ -157,14 +172,17 @@ def dtypes_of(program: Program) -> dict[str, str]:
 
 
 def reaching_integers(program: Program) -> frozenset[str]:
-    """Floating-point arrays whose values go on into an integer one: into a conversion or a comparison."""
+    """Floating-point arrays whose values go on into an integer one, into a conversion or a comparison; or are
+    asked whether they are infinite or NaN, which rounding decides."""
     dtypes = dtypes_of(program)
     reaching: set[str] = set()
     while True:
         more = {
             access.array
             for leaf in program.leaves
-            if dtypes[leaf.op.target.array] not in FLOATS or leaf.op.target.array in reaching
+            if dtypes[leaf.op.target.array] not in FLOATS
+            or leaf.op.target.array in reaching
+            or leaf.op.function in ("isnan", "isinf")
             for access in leaf.op.reads
             if dtypes[access.array] in FLOATS
         } - reaching

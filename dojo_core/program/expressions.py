@@ -17,7 +17,7 @@ from lark.exceptions import UnexpectedInput
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS, LARGEST
-from dojo_core.program.tables import Index, Indirect, Lookup, Table, plus
+from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, Table, plus
 from dojo_core.program.tree import Access, Comparison, Dim, Leaf, Number, Operand, Program
 
 DIGITS = 40  # of a whole number: a longer one is written as 1e50
@@ -85,6 +85,7 @@ class LineReader:
         self.sizes: list[int] = []  # of the scopes around, outermost first
         self.dims: dict[str, tuple[Dim, ...]] = {}
         self.tables: dict[str, Table] = {}
+        self.indexing = False  # is an index being read, in which an array is looked up?
 
     def fail(self, message: str, remedy: str, column: int = 1) -> NoReturn:
         source = self.lines[self.number - 1] if 0 < self.number <= len(self.lines) else ""
@@ -139,7 +140,7 @@ class LineReader:
         if tree.data == "iterator":
             return Affine.iterator(self.depth(tree))
         if tree.data == "access":
-            if str(tree.children[0]) in self.tables:
+            if self.indexing or str(tree.children[0]) in self.tables:
                 return self.lookup(tree, within_bounds)
             return self.access(tree, within_bounds)
         if tree.data == "negative":
@@ -163,6 +164,12 @@ class LineReader:
         if isinstance(value, Call):
             self.fail_at(where, "more than one function in an operation", ONE_FUNCTION)
         if isinstance(value, Indirect):
+            if value.through:
+                self.fail_at(
+                    where,
+                    f"{value} is an index, and more is done with it",
+                    "Add iterators and numbers to it, or multiply it by a number; the rest is a line before.",
+                )
             self.fail_at(where, f"{value} is a table's value", "A table stands only in the index of a read.")
         return value
 
@@ -203,6 +210,8 @@ class LineReader:
 
     def check_bounds(self, name: str, index: Sequence[Index], dims: Sequence[int], where: list[Any]) -> None:
         for k, (form, size) in enumerate(zip(index, dims, strict=True)):
+            if isinstance(form, Indirect) and form.through:
+                continue  # ``indices.index_fault`` looks at it
             low, high = form.bounds(self.sizes)
             if low < 0 or high >= size:
                 self.fail_at(
@@ -212,19 +221,22 @@ class LineReader:
                 )
 
     def lookup(self, tree: Any, within_bounds: bool) -> Index:
-        """``idx[...]`` in an index; folded where its place is constant."""
+        """``idx[...]`` in an index, of a table or an array; folded where a table's place is constant."""
         name, *rest = [c for c in tree.children if c is not None]
-        table = self.tables[str(name)]
-        if len(rest) != len(table.dims):
+        table = self.tables.get(str(name))
+        if table is None and str(name) not in self.dims:
+            self.fail_at(name, f"no buffer holds an array {name}", f"Add a line such as: {name} i32 [8] heap")
+        dims = table.dims if table is not None else [d.size for d in self.dims[str(name)]]
+        if len(rest) != len(dims):
             self.fail_at(
-                name,
-                f"{name} has {len(table.dims)} dimensions, not {len(rest)}",
-                "Give one index per dimension.",
+                name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension."
             )
         at = tuple(self.affine(child) for child in rest)
-        if within_bounds or all(form.is_constant for form in at):
-            self.check_bounds(str(name), at, table.dims, rest)
-        return Indirect.make([(Lookup(table, at), 1)], Affine())
+        if within_bounds or (table is not None and all(form.is_constant for form in at)):
+            self.check_bounds(str(name), at, dims, rest)
+        # What an array holds is known once all of the text is read (``indices.with_bounds``).
+        source = IndexArray(str(name), 0, 0) if table is None else table
+        return Indirect.make([(Lookup(source, at), 1)], Affine())
 
     def comparison(self, tree: Tree[Token]) -> Comparison:
         left, sign, right = tree.children
@@ -241,15 +253,19 @@ class LineReader:
     def affine(self, tree: Any) -> Affine:
         value = self.index(tree)
         if isinstance(value, Indirect):
+            what = f"what {value} holds" if value.through else "a table's value"
             self.fail_at(
                 tree,
-                "a table's value where only iterators may stand",
-                "A table stands in the index of a read, such as x[idx[{0}]], in no guard or other table.",
+                f"{what} where only iterators may stand",
+                "A table or an array stands in the index of a read, such as x[idx[{0}]], in no guard and no "
+                "index of another.",
             )
         return value
 
     def index(self, tree: Any, within_bounds: bool = True) -> Index:
+        indexing, self.indexing = self.indexing, True
         value = self.expression(tree, within_bounds)
+        self.indexing = indexing
         if isinstance(value, Number) and isinstance(value.value, int):
             return Affine((), value.value)
         if not isinstance(value, Affine | Indirect):

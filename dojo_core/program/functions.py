@@ -21,14 +21,20 @@ _ARITHMETIC = [Function(sign, 2, infix=True) for sign in ("+", "-", "*", "/")]
 _COMPARISONS = [Function(sign, 2, infix=True, vector=False) for sign in ("<", "<=", ">", ">=", "==", "!=")]
 _NAMED = [
     Function(name, 1)
-    for name in ("neg", "abs", "sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "floor", "round")
+    for name in (
+        "neg", "abs", "sign", "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p",
+        "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+        "erf", "sigmoid", "floor", "ceil", "trunc", "round", "not",
+    )
 ] + [
+    *(Function(name, 1, vector=False) for name in ("isnan", "isinf")),
     Function("max", 2),
     Function("min", 2),
     Function("pow", 2, vector=False),
+    *(Function(name, 2) for name in ("fmod", "and", "or", "xor", "shl", "shr")),
     Function("fma", 3),
     Function("select", 3, vector=False),
-]
+]  # fmt: skip
 _CONVERSIONS = [Function(dtype, 1, vector=dtype != "bool") for dtype in DTYPE_BYTES]
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in _ARITHMETIC + _COMPARISONS + _NAMED + _CONVERSIONS}
@@ -42,7 +48,7 @@ KERNEL_LIMITS = {
     "nodes": 500,
     "size": 2**40 - 1,  # of a scope or a dimension
     "depth": 16,
-    "buffers": 64,
+    "buffers": 512,
     "buffer bytes": 16 * 2**30,
     "table values": 16 * 1024,
 }

@@ -29,7 +29,7 @@ from dojo_core.program.arithmetic import (
     storage_dtype,
 )
 from dojo_core.program.dtypes import FLOATS, HALVES, extremes
-from dojo_core.program.tables import Index, Indirect, Lookup, affine
+from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine
 from dojo_core.program.tree import (
     Access,
     Comparison,
@@ -125,7 +125,7 @@ class _Logical:
             used = {d for form in op.target.index for d in form.depths}
             widest = max(
                 math.prod(e - b for d, (b, e) in enumerate(ranges) if any(f.uses(d) for f in a.index))
-                for a in op.reads
+                for a in op.sources
             )
             widest = max(widest, math.prod(e - b for d, (b, e) in enumerate(ranges) if d in used))
         if widest > CHUNK_CELLS:
@@ -145,9 +145,9 @@ class _Logical:
             self._strided(op, ranges)
 
     def _is_contraction(self, op: Op, ranges: Sequence[tuple[int, int]]) -> bool:
-        if op.accumulate != "+" or op.function != "*" or len(op.reads) != 2 or op.guard:
+        if op.accumulate != "+" or op.function != "*" or len(op.sources) != 2 or op.guard:
             return False
-        dtypes = [self.meaning.dtypes[a.array] for a in (op.target, *op.reads)]
+        dtypes = [self.meaning.dtypes[a.array] for a in (op.target, *op.sources)]
         if dtypes[0] in FLOATS:
             if self._is_factored(op, ranges):
                 return False
@@ -162,7 +162,7 @@ class _Logical:
         infinite factor would be of no sign's opposite, a sum overflow that has no large term."""
         for depth, (begin, end) in enumerate(ranges):
             if end - begin > 1 and not any(form.uses(depth) for form in op.target.index):
-                first, second = (any(form.uses(depth) for form in read.index) for read in op.reads)
+                first, second = (any(form.uses(depth) for form in read.index) for read in op.sources)
                 if first != second:
                     return True
         return False
@@ -189,15 +189,29 @@ class _Logical:
         return np.lib.stride_tricks.as_strided(start, extents, strides)
 
     def _gathered(self, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
-        """The cells of an access through tables, copied: one axis per iterator, of length 1 where unused."""
+        """The cells of an indirect access, copied: one axis per iterator, of length 1 where unused."""
         array = self.arrays[access.array]
-        index = [_grid(form, ranges) for form in access.index]
+        index = [self._indices(form, ranges) for form in access.index]
         for positions, size in zip(index, array.shape, strict=True):
             if positions.min() < 0 or positions.max() >= size:
                 raise IndexError(
                     f"{access} leaves the array: {positions.min()} to {positions.max()} of {size}."
                 )
         return np.asarray(array[tuple(index)])
+
+    def _indices(self, form: Index, ranges: Sequence[tuple[int, int]]) -> Array:
+        """The values of an index, one axis per iterator."""
+        if not isinstance(form, Indirect):
+            return _grid(form, ranges)
+        total = _grid(form.rest, ranges)
+        for lookup, coefficient in form.lookups:
+            source = lookup.source
+            if isinstance(source, Table):
+                values = _looked_up(lookup, source, _grid(source.flat(lookup.at), ranges))
+            else:
+                values = self._view(Access(source.name, lookup.at), ranges).astype(np.int64)
+            total = total + values * coefficient
+        return np.asarray(total)
 
     def _values(self, op: Op, ranges: Sequence[tuple[int, int]]) -> Array:
         """What an operation computes over all iterators, one axis each (of length 1 where none is used)."""
@@ -247,7 +261,7 @@ class _Logical:
         array = self.arrays[op.target.array]
         used = [any(f.uses(d) for f in op.target.index) for d in range(len(ranges))]
         spans = [r if u else (r[0], r[0] + 1) for r, u in zip(ranges, used, strict=True)]
-        index = np.broadcast_arrays(*(_grid(form, spans) for form in op.target.index))
+        index = np.broadcast_arrays(*(_grid(affine(form), spans) for form in op.target.index))
         combine.at(array, tuple(index), np.broadcast_to(value, index[0].shape))
         array[...] = self.meaning.stored(array, op.target.array)
 
@@ -256,7 +270,7 @@ class _Logical:
         target = self._view(op.target, ranges)
         operands: list[Any] = []
         present: set[int] = set()
-        for access in op.reads:
+        for access in op.sources:
             view = self._view(access, ranges).astype(np.float64, copy=False)
             axes = [d for d, n in enumerate(view.shape) if n > 1]
             present.update(axes)
@@ -298,9 +312,15 @@ class _Logical:
 
         def at(form: Index) -> Array:
             if isinstance(form, Indirect):
-                values = (_looked_up(k, at(k.table.flat(k.at))) * c for k, c in form.lookups)
+                values = (found(k) * c for k, c in form.lookups)
                 return np.asarray(sum(values, start=at(form.rest)))
             return np.asarray(sum((points[d] * c for d, c in form.terms), start=np.int64(form.const)))
+
+        def found(lookup: Lookup) -> Array:
+            source = lookup.source
+            if isinstance(source, Table):
+                return _looked_up(lookup, source, at(source.flat(lookup.at)))
+            return np.asarray(self.arrays[source.name][cell(Access(source.name, lookup.at))]).astype(np.int64)
 
         def cell(access: Access) -> tuple[Array, ...]:
             index = tuple(at(f) for f in access.index)
@@ -355,19 +375,16 @@ def _squeeze(view: Array, axes: list[int]) -> Array:
     return view.squeeze(axis=tuple(d for d in range(view.ndim) if d not in axes))
 
 
-def _looked_up(lookup: Lookup, places: Array) -> Array:
+def _looked_up(lookup: Lookup, table: Table, places: Array) -> Array:
     """A table's values at places in row-major order."""
-    values = np.asarray(lookup.table.values, np.int64)
+    values = np.asarray(table.values, np.int64)
     if places.min() < 0 or places.max() >= len(values):
         raise IndexError(f"{lookup} leaves the table.")
     return np.asarray(values[places])
 
 
-def _grid(form: Index, ranges: Sequence[tuple[int, int]]) -> Array:
-    """The values of an index, one axis per iterator."""
-    if isinstance(form, Indirect):
-        values = (_looked_up(k, _grid(k.table.flat(k.at), ranges)) * c for k, c in form.lookups)
-        return np.asarray(sum(values, start=_grid(form.rest, ranges)))
+def _grid(form: Affine, ranges: Sequence[tuple[int, int]]) -> Array:
+    """The values of an affine form, one axis per iterator."""
     total: Array = np.full((1,) * len(ranges), form.const, np.int64)
     for depth, coefficient in form.terms:
         begin, end = ranges[depth]

@@ -19,9 +19,9 @@ from dojo_core.program.dependence import (
     meeting,
 )
 from dojo_core.program.difference import UNROLLED, Difference
-from dojo_core.program.dtypes import FLOATS
+from dojo_core.program.dtypes import DIVISIONS, FLOATS
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.program.tables import Indirect
+from dojo_core.program.tables import IndexArray, Indirect
 from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unification import Mismatch, unify
@@ -149,7 +149,7 @@ def vector_fault(
     if len(scope.body) != 1 or not isinstance(scope.body[0], Op):
         return _fault(Code.VECTOR_BODY, "A vectorised scope wraps exactly one operation.", (path,))
     op = scope.body[0]
-    buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.reads))
+    buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.sources))
     fault = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
     if fault is None:
         return None
@@ -179,12 +179,14 @@ def _vector_sentence(
     leaf = Leaf(op, (0,) * (lane + 1), tuple(Scope(n, ()) for n in (*above, lanes)))
     if not has_vector_form(leaf):
         return Code.VECTOR_FORM, f"{op.function} has no vector form."
-    if op.function == "/" and dtypes[0] not in FLOATS:
-        return Code.VECTOR_FORM, f"/ has no vector form for {dtypes[0]}: no processor divides so."
+    if op.function in DIVISIONS and dtypes[0] not in FLOATS:
+        return Code.VECTOR_FORM, f"{op.function} has no vector form for {dtypes[0]}: no processor divides so."
     for comparison in op.guard:
         if comparison.form.uses(lane):
             return Code.VECTOR_GUARD, "The guard depends on the lane."
-    for access, buffer in zip((op.target, *op.reads), buffers, strict=True):
+    for access, buffer in zip((op.target, *op.sources), buffers, strict=True):
+        if gathers(access, lane):
+            continue  # each lane reads where its own index says: no write is indirect
         if any(isinstance(i, Indirect) and i.looks_up(lane) for i in access.index):
             return (
                 Code.VECTOR_STRIDE,
@@ -214,6 +216,12 @@ def _vector_sentence(
     return None
 
 
+def gathers(access: Access, lane: int) -> bool:
+    """Does each lane read an element of its own, where arrays say?"""
+    lookups = [k for i in access.index if isinstance(i, Indirect) for k, _ in i.lookups if k.uses(lane)]
+    return bool(lookups) and all(isinstance(k.source, IndexArray) for k in lookups)
+
+
 def _flow(read: MemoryAccess, lane: int) -> Witness | None:
     """A lane that reads what an earlier one writes. All lanes read before any writes, so the read would
     miss it; what a later lane writes is read in time."""
@@ -226,7 +234,7 @@ def _flow(read: MemoryAccess, lane: int) -> Witness | None:
 def lane_stride(access: Access, buffer: Buffer, depth: int) -> int:
     """Cells between neighbouring iterations of the scope at ``depth``, in the buffer's layout.
 
-    What a table gives is taken to be the same for both.
+    What is looked up is taken to be the same for both.
     """
     stride, step = 0, 1
     for index, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
@@ -305,7 +313,7 @@ def register_sentence(
         if not buffer.dims[k].materialised:
             continue
         if isinstance(form, Indirect):
-            return f"Index {k} of {access} comes from a table: a register has no address to compute."
+            return f"Index {k} of {access} is looked up: a register has no address to compute."
         for depth, coefficient in form.terms:
             scope = scopes[depth]
             if scope.mark == "u":

@@ -47,7 +47,7 @@ def coverage(
     reaches no output. With ``earlier``, writes in earlier iterations of a scope that they share with the
     read count too, as one stage of a pipeline writes what the next one reads some iterations later.
     """
-    read = _relaxed(read)
+    read = relaxed(read)
     array, path = read.element.array, read.leaf.path
     partial: list[tuple[MemoryAccess, tuple[Constraint, ...]]] = []
     # From the read back: the nearer a write, the more scopes it shares.
@@ -75,8 +75,9 @@ def coverage(
     return None
 
 
-def _relaxed(read: MemoryAccess) -> MemoryAccess:
-    """A read through a table as a read of every cell that the table's extremes allow: under scopes more."""
+def relaxed(read: MemoryAccess) -> MemoryAccess:
+    """An indirect read as a read of every cell that the extremes of what is looked up allow: under scopes
+    more."""
     if not read.element.indirect:
         return read
     index: list[Index] = []
@@ -121,11 +122,12 @@ def _sides(write: _Reach, read: _Reach, depth: int, carried: bool = False) -> tu
 
     In one iteration of the common scopes the write's cells form, per dimension, either an interval
     without gaps or a set of digits that must match the read's own. ``carried``: in all iterations of the
-    scope at ``depth``, which both share, before the read's own; an index has to be its iterator plus what is
-    the same for all of them.
+    scope at ``depth``, which both share, before the read's own (``_unwritten_before``).
     """
-    if carried and (write.guard or all(depth not in affine(form).depths for form in write.forms)):
+    if carried and write.guard:
         return None
+    if carried and all(depth not in affine(form).depths for form in write.forms):
+        return None  # the first iteration has none before it
     lows, sizes, guard = _within_guard(write, depth)
     if any(n < 1 for n in sizes):
         return None
@@ -153,10 +155,11 @@ def _sides(write: _Reach, read: _Reach, depth: int, carried: bool = False) -> tu
         if len(local) == 1 and local[0][1] == 1:
             forced[local[0][0]] = indexed[tuple(local)]
         if carried and any(d == depth for d, _ in local):
-            if local != [(depth, 1)]:
+            carried_sides = _unwritten_before(local, sizes, depth, rest)
+            if carried_sides is None:
                 return None
-            uncovered(Constraint.at_least(-rest - 1))
-            uncovered(Constraint.at_least(rest - Affine.iterator(depth)))
+            for side in carried_sides:
+                uncovered(side)
             continue
         if is_dense([(abs(c), sizes[d]) for d, c in local]):
             uncovered(Constraint.at_least(-rest + (low - 1)))
@@ -196,6 +199,40 @@ def _sides(write: _Reach, read: _Reach, depth: int, carried: bool = False) -> tu
         if solve(ranges, [Constraint.of(c) for c in free]).point is None:
             return None
     return tuple(sides)
+
+
+def _unwritten_before(
+    local: Sequence[tuple[int, int]], sizes: Sequence[int], depth: int, wanted: Affine
+) -> list[Constraint] | None:
+    """Half-spaces where no iteration of the scope at ``depth`` before the read's own writes what is ``wanted``
+    in a dimension; None: not decided. ``local``: the terms of the write's index there, from ``depth`` on.
+
+    Each iteration writes an interval, the one before lies a step below it, or above. Where steps leave no
+    gap these are one interval, else the step and the place within the interval are read off one by one.
+    """
+    step = dict(local)[depth]
+    inner = [(d, c) for d, c in local if d != depth]
+    if not is_dense([(abs(c), sizes[d]) for d, c in inner]):
+        return None
+    low, high = Affine(tuple(inner)).bounds(sizes)
+    width = high - low + 1
+    now = Affine.iterator(depth)
+    if abs(step) > width:
+        iteration = Affine(
+            tuple((d, c // step) for d, c in wanted.terms if c % step == 0),
+            (wanted.const - low) // abs(step) * (1 if step > 0 else -1),
+        )
+        place = wanted - iteration * step
+        ranges = [(iteration, Affine(), now - 1), (place, Affine(const=low), Affine(const=high))]
+    elif step > 0:
+        ranges = [(wanted, Affine(const=low), (now - 1) * step + high)]
+    else:
+        ranges = [(wanted, (now - 1) * step + low, Affine(const=high))]
+    sides = [Constraint.at_least(first - value - 1) for value, first, _ in ranges]
+    sides += [Constraint.at_least(value - last - 1) for value, _, last in ranges]
+    if abs(step) < width:  # the bounds enclose cells in the first iteration too, before which there is none
+        sides.append(Constraint.at_least(-now))
+    return sides
 
 
 def _within_guard(write: _Reach, depth: int) -> tuple[list[int], list[int], list[Comparison]]:
@@ -263,16 +300,16 @@ def digits(terms: Sequence[tuple[int, int]]) -> dict[int, int] | None:
 def unset(read: MemoryAccess, accesses: Sequence[MemoryAccess]) -> Witness | None:
     """An instance of a read that no write before it surely sets, where `coverage` with ``any_value`` finds
     none that is sure. None where no instance is known, and of what the caller reads."""
-    relaxed = _relaxed(read)
+    wide = relaxed(read)
     writes = [w for w in accesses if w.kind != "r" and w.element.array == read.element.array]
     sides = []
     for write in reversed([w for w in writes if w.leaf.path < read.leaf.path]):
-        each = _uncovered_sides(write, relaxed, shared_depth(write, relaxed), accesses)
+        each = _uncovered_sides(write, wide, shared_depth(write, wide), accesses)
         if each is not None:
             sides.append(each)
     if not read.leaf.path or _combinations(sides) > LIMIT:
         return None
-    point = _outside(tuple([s.size for s in relaxed.leaf.scopes]), read.leaf.op.guard, tuple(sides))
+    point = _outside(tuple([s.size for s in wide.leaf.scopes]), read.leaf.op.guard, tuple(sides))
     if point is None:
         return None
     values = point[: len(read.leaf.scopes)]

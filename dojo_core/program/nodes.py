@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
+from itertools import count
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.tables import Index, Indirect
+from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, affine
 
 DTYPE_BYTES: dict[str, int] = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2,
@@ -82,6 +83,9 @@ class Provenance(NamedTuple):
         return f"{self.move}.{self.ordinal}"
 
 
+_OPAQUE = "?"  # begins the name of an array that is not known
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """One scalar of an array: ``x[{0},{1}*16+{2}]``."""
@@ -91,8 +95,40 @@ class Access:
 
     @property
     def indirect(self) -> bool:
-        """Does an index go through a table?"""
+        """Does an index go through a table or an array?"""
         return any(isinstance(i, Indirect) for i in self.index)
+
+    @property
+    def indices(self) -> tuple[Access, ...]:
+        """The elements of arrays that its indices are read from."""
+        return tuple(
+            [
+                Access(lookup.source.name, lookup.at)
+                for i in self.index
+                if isinstance(i, Indirect)
+                for lookup in i.through
+                if not lookup.source.name.startswith(_OPAQUE)
+            ]
+        )
+
+    @property
+    def opaque(self) -> Access:
+        """Without the names of arrays that its indices are read from: somewhere in the range of these."""
+        if not self.indices:
+            return self
+        number = count()  # two of them are not the same
+        return self.reindexed(lambda index: Access(f"{_OPAQUE}{next(number)}", index.index))
+
+    def reindexed(self, change: Callable[[Access], Access]) -> Access:
+        """With its indices read from other elements; ``change`` gives affine ones."""
+
+        def changed(lookup: Lookup) -> Lookup:
+            source = lookup.source
+            made = change(Access(source.name, lookup.at))
+            return Lookup(IndexArray(made.array, source.least, source.most), tuple(map(affine, made.index)))
+
+        index = tuple([i.replaced(changed) if isinstance(i, Indirect) else i for i in self.index])
+        return self if index == self.index else Access(self.array, index)
 
     def substitute(self, images: Mapping[int, Affine]) -> Access:
         index = tuple([i.substitute(images) for i in self.index])
@@ -173,9 +209,31 @@ class Op:
     provenance: Provenance = field(default=Provenance(), compare=False)
 
     @property
-    def reads(self) -> tuple[Access, ...]:
-        """The accesses read as operands; an accumulation reads its target besides."""
+    def sources(self) -> tuple[Access, ...]:
+        """The accesses that are operands."""
         return tuple([o for o in self.operands if isinstance(o, Access)])
+
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """All that is read: the operands, then what their indices are read from; an accumulation reads its
+        target besides."""
+        sources = self.sources
+        for access in sources:
+            if access.indirect:
+                return (*sources, *[index for access in sources for index in access.indices])
+        return sources
+
+    def with_operands(self, operands: tuple[Operand, ...]) -> Op:
+        return Op(
+            self.target,
+            self.accumulate,
+            self.function,
+            operands,
+            self.guard,
+            self.prefetches,
+            self.stream,
+            self.provenance,
+        )
 
     def substitute(self, images: Mapping[int, Affine]) -> Op:
         """The same operation with its iterators replaced (its provenance stays)."""
@@ -194,7 +252,13 @@ class Op:
 NOTHING: frozenset[str] = frozenset()
 
 # Functions whose code is some twenty instructions: one counts as so many operations of generated code.
-LONG_FUNCTIONS = dict.fromkeys(("exp", "log", "tanh", "erf", "sigmoid", "pow"), 4)
+LONG_FUNCTIONS = dict.fromkeys(
+    (
+        "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+        "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "pow", "fmod",
+    ),
+    4,
+)  # fmt: skip
 
 
 class Summary(NamedTuple):
@@ -271,9 +335,8 @@ def summary(body: tuple[Node, ...]) -> Summary:
                 largest = below.largest
             continue
         names[child.target.array] = None
-        for operand in child.operands:
-            if isinstance(operand, Access):
-                names[operand.array] = None
+        for access in child.reads:
+            names[access.array] = None
         if child.prefetches:
             prefetched |= {a.array for a in child.prefetches}
         nodes += 1

@@ -15,6 +15,7 @@ import numpy as np
 from dojo_core.program.affine import Affine
 from dojo_core.program.arithmetic import ACCUMULATIONS, Array, Meaning
 from dojo_core.program.interpret import input_array, unwritten
+from dojo_core.program.tables import Indirect
 from dojo_core.program.tree import Access, Buffer, Node, Number, Op, Path, Program
 
 
@@ -70,12 +71,18 @@ class _Physical:
     def _address(self, access: Access, iterators: tuple[int, ...]) -> int:
         address = 0
         for form, dim in zip(access.index, self.program.buffer_of[access.array].dims, strict=True):
-            index = form.value(iterators)
+            index = (
+                form.value(iterators, self._element) if isinstance(form, Indirect) else form.value(iterators)
+            )
             if not 0 <= index < dim.size:
                 raise IndexError(f"{access} leaves the array: the index is {index} of {dim.size}.")
             if dim.materialised:
                 address = address * dim.size + index
         return address
+
+    def _element(self, array: str, at: tuple[int, ...]) -> int:
+        address = self._address(Access(array, tuple([Affine((), n) for n in at])), ())
+        return int(self.memory[self.program.buffer_of[array].name][address])
 
     def _op(self, op: Op, iterators: tuple[int, ...]) -> None:
         if not all(c.holds(iterators) for c in op.guard):

@@ -85,7 +85,7 @@ def definition(program: Program, read: MemoryAccess) -> Definition | None:
 
 def _definition(program: Program, read: MemoryAccess, apart: Path | None = None) -> Definition | None:
     """``apart``: an operation that counts as not there."""
-    if read.element.indirect:  # which instance of the write it is depends on the table
+    if read.element.indirect:  # which instance of the write it is depends on what is looked up
         return None
     accesses = [t for t in accesses_of(program, read.element.array) if t.leaf.path != apart]
     near = coverage(read, accesses)
@@ -166,16 +166,18 @@ def _runs(origin: Leaf, images: dict[int, Affine], read: Leaf) -> bool:
 def changed_since(
     program: Program, definition: Definition, source: Access, apart: Path | None = None
 ) -> Witness | None:
-    """A write to a cell of ``source`` (an access of the defining operation) between definition and read.
+    """A write to a cell of ``source`` (an access of the defining operation), or to one that an index of it is
+    read from, between definition and read.
 
     The defining write itself counts where a later instance of it hits the cell again. ``apart``: an operation
     that counts as not there.
     """
-    for write in accesses_of(program, source.array):
-        if write.kind != "r" and write.leaf.path != apart:
-            witness = _between(definition, write, source)
-            if witness is not None:
-                return witness
+    for read in (source, *source.indices):
+        for write in accesses_of(program, read.array):
+            if write.kind != "r" and write.leaf.path != apart:
+                witness = _between(definition, write, read)
+                if witness is not None:
+                    return witness
     return None
 
 

@@ -1,13 +1,13 @@
-"""Constant tables, and indices that go through them: ``idx[{0},{1}]*16+{2}``.
+"""Indices that are looked up, ``idx[{0},{1}]*16+{2}``, in a constant table or an integer array.
 
-A table's values are part of the program, so that an indirect index stays analysable: an analysis knows that
-it lies between the table's extremes, an executor looks it up, and an unrolled one folds to a number.
-Only reads go through tables.
+A table's values are part of the program; of an array it is known between which values all of its elements lie
+(indices.py). So an indirect index stays analysable: an analysis knows its range, an executor looks it up, and
+an unrolled one that goes through a table folds to a number. Only reads are indirect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dojo_core.program.affine import Affine
@@ -55,35 +55,52 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
-    """One cell of a table, ``idx[{0},{1}]``."""
+class IndexArray:
+    """An integer array that indices are read from, and bounds of all its elements (``indices.bounds_of``)."""
 
-    table: Table
+    name: str
+    least: int
+    most: int
+
+
+Element = Callable[[str, tuple[int, ...]], int]  # the value of an array at a place
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One cell of a table or an array, ``idx[{0},{1}]``."""
+
+    source: Table | IndexArray
     at: tuple[Affine, ...]
 
     def substitute(self, images: Mapping[int, Affine]) -> Lookup:
-        return Lookup(self.table, tuple([form.substitute(images) for form in self.at]))
+        return Lookup(self.source, tuple([form.substitute(images) for form in self.at]))
 
     def uses(self, depth: int) -> bool:
         return any(form.uses(depth) for form in self.at)
 
-    def value(self, iterators: Sequence[int]) -> int:
-        return self.table.values[self.table.flat(self.at).value(iterators)]
+    def value(self, iterators: Sequence[int], element: Element | None = None) -> int:
+        if isinstance(self.source, Table):
+            return self.source.values[self.source.flat(self.at).value(iterators)]
+        assert element is not None, f"{self} hangs on what {self.source.name} holds"
+        return element(self.source.name, tuple([form.value(iterators) for form in self.at]))
 
     @property
-    def settled(self) -> int:
-        """The value at a place without iterators. Outside of the table, where only a guard that never holds
-        can leave it, any value will do."""
-        place = self.table.flat(self.at).const
-        return self.table.values[min(max(place, 0), len(self.table.values) - 1)]
+    def settled(self) -> int | None:
+        """The value in a table at a place without iterators, else None. Outside of the table, where only a
+        guard that never holds can leave it, any value will do."""
+        if isinstance(self.source, IndexArray) or not all(form.is_constant for form in self.at):
+            return None
+        place = self.source.flat(self.at).const
+        return self.source.values[min(max(place, 0), len(self.source.values) - 1)]
 
     def __str__(self) -> str:
-        return f"{self.table.name}[{','.join(map(str, self.at))}]"
+        return f"{self.source.name}[{','.join(map(str, self.at))}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Indirect:
-    """``sum(coefficient * lookup) + rest``, at least one lookup, none with constant indices."""
+    """``sum(coefficient * lookup) + rest``, at least one lookup, none in a table at a constant place."""
 
     lookups: tuple[tuple[Lookup, int], ...]
     rest: Affine
@@ -93,8 +110,9 @@ class Indirect:
         """Collect like lookups and fold those whose place in the table is known."""
         total: dict[Lookup, int] = {}
         for lookup, coefficient in lookups:
-            if all(form.is_constant for form in lookup.at):
-                rest = rest + lookup.settled * coefficient
+            settled = lookup.settled
+            if settled is not None:
+                rest = rest + settled * coefficient
             else:
                 total[lookup] = total.get(lookup, 0) + coefficient
         terms = sorted(((k, c) for k, c in total.items() if c), key=lambda term: str(term[0]))
@@ -123,7 +141,7 @@ class Indirect:
         return self.rest.uses(depth) or self.looks_up(depth)
 
     def looks_up(self, depth: int) -> bool:
-        """Does the place in a table depend on that iterator?"""
+        """Does the place in a table or an array depend on that iterator?"""
         return any(lookup.uses(depth) for lookup, _ in self.lookups)
 
     @property
@@ -132,15 +150,25 @@ class Indirect:
         return tuple(sorted(looked_up.union(self.rest.depths)))
 
     def bounds(self, sizes: Sequence[int]) -> tuple[int, int]:
-        """Between which values it lies for certain: any value of the table beside any of the rest."""
+        """Between which values it lies for certain: any value that is looked up beside any of the rest."""
         low, high = self.rest.bounds(sizes)
         for lookup, coefficient in self.lookups:
-            ends = (lookup.table.least * coefficient, lookup.table.most * coefficient)
+            ends = (lookup.source.least * coefficient, lookup.source.most * coefficient)
             low, high = low + min(ends), high + max(ends)
         return low, high
 
-    def value(self, iterators: Sequence[int]) -> int:
-        return self.rest.value(iterators) + sum(c * k.value(iterators) for k, c in self.lookups)
+    @property
+    def through(self) -> tuple[Lookup, ...]:
+        """The lookups in arrays, whose values hang on what was written there."""
+        return tuple([lookup for lookup, _ in self.lookups if isinstance(lookup.source, IndexArray)])
+
+    def value(self, iterators: Sequence[int], element: Element | None = None) -> int:
+        return self.rest.value(iterators) + sum(c * k.value(iterators, element) for k, c in self.lookups)
+
+    def replaced(self, change: Callable[[Lookup], Lookup]) -> Index:
+        """With other lookups in arrays."""
+        lookups = [(change(k) if isinstance(k.source, IndexArray) else k, c) for k, c in self.lookups]
+        return Indirect.make(lookups, self.rest)
 
     def relaxed(self, first: int) -> tuple[Affine, list[int]]:
         """An affine form that takes at least its values: each lookup a free iterator from depth ``first`` on.
@@ -149,8 +177,8 @@ class Indirect:
         """
         form, sizes = self.rest, []
         for lookup, coefficient in self.lookups:
-            sizes.append(lookup.table.most - lookup.table.least + 1)
-            free = Affine.iterator(first + len(sizes) - 1) + lookup.table.least
+            sizes.append(lookup.source.most - lookup.source.least + 1)
+            free = Affine.iterator(first + len(sizes) - 1) + lookup.source.least
             form = form + free * coefficient
         return form, sizes
 
@@ -176,7 +204,8 @@ def bounded(
     for k, (form, size) in enumerate(zip(index, sizes, strict=True)):
         yield k, name, form, size
         for lookup, _ in form.lookups if isinstance(form, Indirect) else ():
-            yield from bounded(lookup.table.name, lookup.at, lookup.table.dims)
+            if isinstance(lookup.source, Table):  # what is read of an array is an access by itself
+                yield from bounded(lookup.source.name, lookup.at, lookup.source.dims)
 
 
 def composed(form: Affine, images: Mapping[int, Index]) -> Index:

@@ -37,6 +37,7 @@ class Target:
     )  # moves that mean nothing on it, beside those of marks that it lacks
     kernel_float: str = "f32"  # what the library's f32 arrays are on it
     tables: bool = True  # does it have constant tables?
+    indirection: bool = True  # does it read indices from arrays?
     passes: Mapping[str, str] = field(default_factory=dict)  # "module:function" of its own, by a pass's name
 
     def __hash__(self) -> int:
@@ -52,6 +53,14 @@ class Target:
         """May ``fault`` find one in scopes without marks whose buffers lie plain on the heap? Then no program
         is spared it."""
         return type(self).fault is not Target.fault
+
+    def lacks(self, program: Program) -> str | None:
+        """What a program has that the target has not, as a sentence; None: nothing."""
+        if program.tables and not self.tables:
+            return NO_TABLES.format(self.title)
+        if program.index_arrays and not self.indirection:
+            return NO_INDIRECTION.format(self.title)
+        return None
 
     def start(self, program: Program) -> Program:
         """A kernel's start program as this target has it: f32 arrays become ``kernel_float``."""
@@ -70,6 +79,7 @@ class Target:
 
 
 NO_TABLES = "There are no constant tables on the target {} yet: play this program on the CPU."
+NO_INDIRECTION = "The target {} reads no indices from arrays yet: play this program on the CPU."
 DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
 
 

@@ -17,8 +17,9 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import dtype_fault
 from dojo_core.program.expressions import DIGITS, RESERVED, Call, LineReader, TextError
 from dojo_core.program.functions import KERNEL_LIMITS
+from dojo_core.program.indices import index_fault, with_bounds
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.program.tables import TABLE_DTYPES, Table, bounded
+from dojo_core.program.tables import TABLE_DTYPES, Indirect, Table, bounded
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -329,8 +330,9 @@ class _Reader(LineReader):
         target = self.access(target_tree, within_bounds=not guard)
         for access in (target, *prefetches):
             if access.indirect:
+                way = "an array" if access.indices else "a table"
                 self.fail_at(
-                    target_tree, f"{access} goes through a table", "Only what is read may: x[idx[{0}]]."
+                    target_tree, f"{access} goes through {way}", "Only what is read may: x[idx[{0}]]."
                 )
         if target.array in self.inputs:
             self.fail_at(
@@ -344,7 +346,8 @@ class _Reader(LineReader):
             accumulate, value = "+", self.negated(value, value_tree)
         if not isinstance(value, Call):
             value = Call("", (self.operand(value, value_tree),))
-        for access in (target, *(o for o in value.operands if isinstance(o, Access))):
+        sources = [o for o in value.operands if isinstance(o, Access)]
+        for access in (target, *sources, *(index for source in sources for index in source.indices)):
             if guard:
                 self.check_guarded(access, guard, target_tree)
         operands = tuple(substituted(o, {}) for o in value.operands)
@@ -364,6 +367,8 @@ class _Reader(LineReader):
 
         dims = [d.size for d in self.dims[access.array]]
         for k, name, form, size in bounded(access.array, access.index, dims):
+            if isinstance(form, Indirect) and form.through:
+                continue  # ``indices.index_fault`` looks at it
             if may_leave(form, size, self.sizes, guard):
                 self.fail_at(
                     where,
@@ -398,6 +403,12 @@ class _Reader(LineReader):
             self.body(self.root),
             domains=tuple(self.domains[a] for a in self.inputs if a in self.domains),
         )
+        program = with_bounds(program)
+        fault = index_fault(program)
+        if fault is not None:
+            lines = zip((leaf.path for leaf in program.leaves), self.operation_lines, strict=True)
+            self.number = dict(lines)[fault.path]
+            self.fail(fault.message, fault.remedy)
         written = {leaf.op.target.array for leaf in program.leaves}
         for array in self.outputs:
             if array not in written:

@@ -125,7 +125,7 @@ def _shared(
     shared: list[bool] = []
     for access, form in zip(accesses, wanted, strict=True):
         if access.indirect:
-            return Mismatch(Code.INSTRUCTION_ACCESS, f"{access} goes through a table, which {name} does not.")
+            return Mismatch(Code.INSTRUCTION_ACCESS, f"{access} is indirect, which {name} is not.")
         asked = _strides(form, pattern.buffer_of[form.array], range(len(leaf.scopes)))
         strides = _strides(access, program.buffer_of[access.array], range(depth, depth + len(leaf.scopes)))
         one = (0, *asked[1:]) if shared else asked  # the target is of each lane its own

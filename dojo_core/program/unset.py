@@ -21,6 +21,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.definedness import POINTS, Booleans, Grid, Integers, TooMany, alone, flat
 from dojo_core.program.dependence import MemoryAccess, accesses
 from dojo_core.program.interpret import independent
+from dojo_core.program.tables import Indirect
 from dojo_core.program.tree import Access, Node, Op, Path, Program, Scope, leaves
 
 _PIECE = 2**20  # instances that are gone through at once
@@ -101,7 +102,7 @@ def _reduced(body: Sequence[Node], reached: set[str]) -> tuple[Node, ...]:
             if inside:
                 reduced.append(replace(node, body=inside))
         elif node.target.array in reached:
-            operands = tuple(read for read in node.reads if read.array in reached)
+            operands = tuple(read.opaque for read in node.reads if read.array in reached)
             reduced.append(replace(node, operands=operands, accumulate="+" if node.accumulate else ""))
     return tuple(reduced)
 
@@ -243,7 +244,11 @@ class _Run:
             held = grid.held(op.guard)
             value = np.zeros(grid.shape, np.int32)
             for read in op.reads:
-                np.maximum(value, self.origins[read.array][self._cells(read, grid, held)], out=value)
+                origins = self.origins[read.array]
+                if any(isinstance(form, Indirect) and form.through for form in read.index):
+                    np.maximum(value, origins.max(), out=value)  # it may be any cell
+                else:
+                    np.maximum(value, origins[self._cells(read, grid, held)], out=value)
             target = self.origins[op.target.array]
             cells = self._cells(op.target, grid, held)
             if op.accumulate:

@@ -31,6 +31,7 @@ from dojo_core.program.dependence import (
 )
 from dojo_core.program.difference import Difference, on_heap
 from dojo_core.program.gpu import UNORDERED, outside_phases
+from dojo_core.program.indices import feeding
 from dojo_core.program.must_writes import carried, coverage, shared_depth, unset
 from dojo_core.program.nodes import fact
 from dojo_core.program.reaching import accesses_of, once, orders, precedes
@@ -105,7 +106,40 @@ def settled(program: Program) -> str | None:
 
 
 @fact
+def unset_index(program: Program) -> Fault | None:
+    """A read that an index may come from, where it is not shown that a write has set what it reads. What
+    happens to be there could lead outside of any array, so that it is harmful even where nobody sees
+    the value."""
+    feeds = feeding(program)
+    for leaf in program.leaves if feeds else ():
+        wanted = set(leaf.op.reads) if leaf.op.target.array in feeds else set()
+        wanted |= {index for access in leaf.op.sources for index in access.indices}
+        if leaf.op.accumulate and leaf.op.target.array in feeds:
+            wanted.add(leaf.op.target)
+        for read in accesses(leaf):
+            array = read.element.array
+            if read.kind == "w" or array in program.inputs or read.element not in wanted:
+                continue
+            buffer = program.buffer_of[array]
+            others = accesses_of(program, array)
+            if coverage(read, others, earlier=True) is not None:
+                continue
+            with suppress(TooMany):
+                if first_unset(read, others, [dim.size for dim in buffer.dims]) is None:
+                    continue
+            sentence = (
+                f"{read.element}, of which an index is made, is not surely set before it is read. "
+                f"Set all of {array} before, in a nest of its own."
+            )
+            return Fault(Code.UNDEFINED, buffer.name, array, sentence, (leaf.path,))
+    return None
+
+
+@fact
 def _definition_fault(program: Program) -> Fault | None:
+    fault = unset_index(program)
+    if fault is not None:
+        return fault
     doubt: Fault | None = None
     for buffer in program.buffers:
         accesses = _buffer_accesses(program, buffer)
@@ -243,7 +277,7 @@ def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
     """What of a subtree concerns the arrays of a buffer; None if nothing does. Kept with the scope. An array
     goes by its number in the buffer, so that like accesses to another share a verdict."""
     if isinstance(node, Op):
-        reads = [o for o in node.operands if isinstance(o, Access) and o.array in arrays]
+        reads = [read.opaque for read in node.reads if read.array in arrays]
         written = node.target.array in arrays
         if not reads and not written:
             return None

@@ -23,13 +23,13 @@ class StartView {
   }
 
   update() {
-    const start = this.board.data.start;
-    const key = JSON.stringify([start.groups, start.games, start.lines, start.faults]);
+    const { errors, ...start } = this.board.data.start;
+    const key = JSON.stringify(start); // a machine may have become known, too
     if (key !== this.drawn) {
       this.drawn = key;
       this.draw(start);
     }
-    this.refresh(start.errors);
+    this.refresh(errors);
   }
 
   draw(start) {

@@ -236,8 +236,8 @@ PROGRAM = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{
         (PROGRAM + "8 y[{0}] = x[{0}]*2\n" * 501, "500 nodes"),
         (PROGRAM.replace("8 y", "1 " * 17 + "8 y"), "16 nested"),
         (
-            PROGRAM.replace("x f32", "".join(f"t{n} f32 [8] heap\n" for n in range(63)) + "x f32"),
-            "64 buffers",
+            PROGRAM.replace("x f32", "".join(f"t{n} f32 [8] heap\n" for n in range(511)) + "x f32"),
+            "512 buffers",
         ),
         (PROGRAM.replace("[8] heap\ny", "[99999999999] heap\ny"), "bytes"),
         (f"dojo game 1\ntitle: {'x' * 600_000}\n", "512 KiB"),

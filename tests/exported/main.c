@@ -62,6 +62,30 @@ static void pair(void) {
     CHECK(strstr(kept_message(KEPT_OVERLAP), "overlaps") != NULL);
 }
 
+/* What indices are made of is looked at before anything is read through them. */
+static void rows(void) {
+    static float table[5 * 8], scale[4] = {0, 0.5f, 1, 0.25f}, picked[4 * 8];
+    int64_t k[4] = {2, 6, 3, 3};
+    for (int i = 0; i < 5 * 8; ++i) table[i] = (float)i;
+    CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_OK);
+    CHECK(picked[8] == 32 && picked[2 * 8 + 1] == 9 + 9);
+    int64_t wrong[] = {1, 7, -1, INT64_MAX, INT64_MIN};
+    for (int i = 0; i < 5; ++i) {
+        k[3] = wrong[i];
+        picked[0] = -1;
+        CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_RANGE);
+        CHECK(picked[0] == -1);
+    }
+    k[3] = 3;
+    scale[0] = 1.5f;
+    CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_RANGE);
+    scale[0] = NAN; /* which is converted to 0 */
+    CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_OK);
+    scale[0] = 0;
+    CHECK(kept_rows(table, NULL, scale, picked, NULL) == KEPT_NULL);
+    CHECK(strstr(kept_message(KEPT_RANGE), "beyond those that the kernel takes") != NULL);
+}
+
 /* After a call a process forks: both sides call again, and so does a child of the child. */
 static void forks(int depth) {
     pid_t child = fork();
@@ -102,6 +126,7 @@ int main(void) {
         CHECK(strcmp(kept_level(), levels[i]) == 0);
         softmax();
         pair();
+        rows();
         ++tried;
     }
     CHECK(tried > 0);

@@ -58,6 +58,19 @@ assert all(kept.softmax(x).ctypes.data % 64 == 0 for _ in range(8)), "stores pas
 assert [s["x"] for s in kept.shapes("softmax")] == [(64, 64), (8, 96)]
 assert kept.softmax(x[:8, :48].repeat(2, 1)).shape == (8, 96), "the shape chooses the kernel"
 
+table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 3])
+zeros = np.zeros(4, np.float32)
+np.testing.assert_array_equal(kept.rows(table, picks, zeros), table[picks - 2] + table[0])
+refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks + 1, zeros))
+refused(
+    ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros)
+)
+refused(
+    ValueError,
+    "a value beyond",
+    lambda: torch_ops.rows(torch.from_numpy(table), torch.from_numpy(picks + 1), torch.from_numpy(zeros)),
+)
+
 refused(ValueError, "softmax was exported for x float32 [64, 64]; or x float32", lambda: kept.softmax(x[:3]))
 refused(TypeError, "x of softmax is float64, and the kernel takes float32", lambda: kept.softmax(expected))
 refused(TypeError, "x of softmax is a list: pass a NumPy array.", lambda: kept.softmax([1.0]))
@@ -83,6 +96,19 @@ torch.testing.assert_close(
 halves, counts = torch_ops.pair(tensor[:6, :32], torch.from_numpy(lam))
 assert counts.tolist() == lam.sum(1).tolist()
 assert torch_ops.softmax(tensor.to("meta")).shape == (64, 64)
+table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 3])
+zeros = np.zeros(4, np.float32)
+np.testing.assert_array_equal(kept.rows(table, picks, zeros), table[picks - 2] + table[0])
+refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks + 1, zeros))
+refused(
+    ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros)
+)
+refused(
+    ValueError,
+    "a value beyond",
+    lambda: torch_ops.rows(torch.from_numpy(table), torch.from_numpy(picks + 1), torch.from_numpy(zeros)),
+)
+
 refused(ValueError, "softmax was exported for", lambda: torch_ops.softmax(tensor[:3]))
 refused(TypeError, "x of softmax is float64", lambda: torch_ops.softmax(tensor.double()))
 torch.library.opcheck(torch.ops.kept.softmax.default, (tensor,))

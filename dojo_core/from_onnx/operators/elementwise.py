@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dojo_core.from_onnx.arrays import joint
+from dojo_core.from_onnx.arrays import joint, not_a_number, wide
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, dtype_of
+from dojo_core.from_onnx.values import FLOATS, HALVES, Refusal, Tensor, bits, checked, dtype_of, known
 from dojo_core.primitives.array import Array
-from dojo_core.program.functions import FUNCTIONS
 
 # An operator and the function of the Dojo's that it is.
 _FUNCTIONS = {
@@ -109,11 +108,7 @@ def modulo(c: Call) -> Array:
     a, b = c.computed(0), c.computed(1)
     if a.dtype in FLOATS:
         wide = joint([a.dtype])
-        if "fmod" in FUNCTIONS:
-            remainder = c.map("fmod", a, b)
-        else:  # the quotient needs more digits than the result has
-            text = "select(abs(b) == inf, select(abs(a) == inf, a - a, a), a - b * trunc(a / b))"
-            remainder = c.formula(text, a=c.convert(a, "f64"), b=c.convert(b, "f64"))
+        remainder = c.map("fmod", a, b)
         return c.convert(remainder if c.flag("fmod") else _floored(c, remainder, b), wide)
     remainder = c.sub(a, c.mul(b, c.div(a, b)))
     if c.flag("fmod") or a.dtype.startswith("u"):
@@ -160,8 +155,6 @@ def cast(c: Call) -> Tensor:
 
 
 def _cast_known(tensor: Tensor, element: str) -> Tensor | None:
-    from dojo_core.from_onnx.values import known
-
     plain = ("f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool")
     if tensor.element in plain and element in plain and (tensor.size == 1 or element not in FLOATS):
         assert tensor.values is not None
@@ -169,22 +162,37 @@ def _cast_known(tensor: Tensor, element: str) -> Tensor | None:
     return None
 
 
+# Beyond these a number that is not saturated is NaN: half way to the next one, which is taken where it is even.
+_UNSATURATED = {"f8e4m3fn": "abs(x) > 464", "f8e4m3fnuz": "abs(x) >= 248", "f8e5m2fnuz": "abs(x) >= 61440"}
+
+
 def cast_array(c: Call, array: Array, source: str, element: str) -> Array:
     """An array as another dtype: of floating-point numbers towards zero, of f16 and bf16 rounded now."""
-    saturate = c.attribute("saturate", 1)
-    if not saturate and element.startswith("f8"):
-        raise Refusal(f"It converts to {element} without saturating.", "Export it with saturate=1.")
-    if source in ("f16", "bf16") and array.dtype == "f32":  # what was left unrounded is rounded where it is cast
+    checked(element)
+    if source in HALVES and array.dtype == "f32":  # what was left unrounded is rounded where it is cast
         array = c.convert(array, source)
+    if element in ("u4", "i4", "u2", "i2") and source in FLOATS:  # the bits of a whole number, where the text's saturate
+        array = c.convert(c.wide(array), "i32")
+    if element.startswith("f8") and element != "f8e8m0fnu" and not c.attribute("saturate", 1):
+        if element not in _UNSATURATED:
+            raise Refusal(f"It converts to {element} without saturating.", "Export it with saturate=1.")
+        text = f"select({_UNSATURATED[element]}, nan, x)"
+        array = c.formula(text, x=c.wide(array), nan=not_a_number(c.b, wide(array.dtype)))
     return c.convert(array, element)
 
 
 @operator("BitCast")
-def bitcast(c: Call) -> Array | Tensor:
-    element = dtype_of(c.attribute("to"))
-    if element == c.element(0):
+def bitcast(c: Call) -> Tensor:
+    """The same bits as another type: between integers, whose conversions wrap around."""
+    source, element = c.element(0), dtype_of(c.attribute("to"))
+    if source == element:
         return c.tensor(0)
-    return Tensor(element, c.shape(0), array=c.map(f"bits_{element}", c.array(0), dtype=element), sources=c.sources)
+    if bits(source) != bits(element):
+        raise Refusal(f"{source} and {element} have not as many bits.", "Mend the model.")
+    if source in FLOATS or element in FLOATS:
+        raise Refusal("Texts do not see the bits of a floating-point number.", "Cast its bits outside of the kernel.")
+    array = c.convert(c.array(0), element)
+    return Tensor(element, array.shape, array=array, sources=c.sources)
 
 
 # ---------------------------------------------------------------------------- bits

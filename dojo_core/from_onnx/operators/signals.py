@@ -11,18 +11,13 @@ from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import Refusal, Tensor, dtype_of
 from dojo_core.primitives.array import Array
-from dojo_core.program.functions import FUNCTIONS
 
 
 
 def _wave(c: Call, function: str, length: int, rows: int, columns: int, dtype: str) -> Array:
     """``cos`` or ``sin`` of 2π·row·column/length, [rows, columns]: one turn's values, looked up."""
-    if function in FUNCTIONS:
-        angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
-        turn = c.convert(c.map(function, angle), dtype)  # of f32 the sine of π were no 0
-    else:
-        angles = 2 * np.pi * np.arange(length) / length
-        turn = p.constant(c.b, np.rint(np.sin(angles) * 2**50) / 2**50 if function == "sin" else np.cos(angles), dtype)
+    angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
+    turn = c.convert(c.map(function, angle), dtype)  # of f32 the sine of π were no 0
     places = np.outer(np.arange(rows), np.arange(columns)) % length
     return c.b.copy(p.gather(c.b, turn, places, 0), whole=True)
 

@@ -14,13 +14,23 @@ from dataclasses import replace
 
 from dojo_core.codegen.code import Code, NotGeneratable, Parameter
 from dojo_core.codegen.conversions import scalar_conversion, vector_conversion, vector_type
-from dojo_core.codegen.scalars import WRAPPING, Scalars, atom, c_type, guard_text, index_text, literal
+from dojo_core.codegen.scalars import (
+    WRAPPING,
+    Scalars,
+    atom,
+    c_type,
+    guard_text,
+    index_text,
+    indirect_text,
+    literal,
+)
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import FLOATS, HALVES, arithmetic, dtypes_of
+from dojo_core.program.dtypes import DIVISIONS, FLOATS, HALVES, TO_WHOLE, arithmetic, dtypes_of
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
+from dojo_core.program.marks import gathers
 from dojo_core.program.printing import op_text
-from dojo_core.program.tables import Index, Indirect, Table, affine, plus
+from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine, plus
 from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -354,21 +364,16 @@ class _Generator:
         return f"{self.names[buffer.name]}[{self._index(flat, scopes)}]"
 
     def _index(self, index: Index, scopes: Sequence[Scope]) -> str:
-        """A C expression of an index; what a table gives is read from it."""
+        """A C expression of an index; what is looked up is read from its table or array."""
         if isinstance(index, Affine):
             return index_text(index, scopes)
-        low, high = index.bounds([s.size for s in scopes])
-        wide = low < -(2**31) or high >= 2**31
-        text = ""
-        for lookup, coefficient in index.lookups:
-            place = index_text(lookup.table.flat(lookup.at), scopes)
-            sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")
-            factor = f"*{abs(coefficient)}" if abs(coefficient) != 1 else ""
-            text += f"{sign}{'(i64)' if wide else ''}{self.names[lookup.table.name]}[{place}]{factor}"
-        rest = index_text(index.rest, scopes, wide)
-        if rest == "0":
-            return text
-        return f"{text} - {rest[1:]}" if rest.startswith("-") else f"{text} + {rest}"
+        return indirect_text(index, scopes, self._looked_up)
+
+    def _looked_up(self, lookup: Lookup, scopes: Sequence[Scope]) -> str:
+        source = lookup.source
+        if isinstance(source, Table):
+            return f"{self.names[source.name]}[{index_text(source.flat(lookup.at), scopes)}]"
+        return self._place(Access(source.name, lookup.at), scopes)
 
     # ------------------------------------------------------------------ operations
 
@@ -433,7 +438,7 @@ class _Generator:
 
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
-        dtypes = [self.dtypes[a.array] for a in (op.target, *op.reads)]
+        dtypes = [self.dtypes[a.array] for a in (op.target, *op.sources)]
         widths = lanes_of(dtypes, self.limits)
         if width not in widths:
             known = ", ".join(map(str, widths)) or "none"
@@ -446,7 +451,7 @@ class _Generator:
         compute = self.scalars.compute_dtype(op)
         if (function and not FUNCTIONS[function].vector) or compute == "bool":
             raise NotGeneratable(f"{function} has no vector form.")
-        if function == "/" and compute not in FLOATS:
+        if function in DIVISIONS and compute not in FLOATS:
             raise NotGeneratable(f"{function} has no vector form for {compute}.")
         if any(c.form.uses(lane) for c in op.guard):
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
@@ -470,6 +475,11 @@ class _Generator:
                 each = ", ".join(f"{start} + {k * step}" for k in range(width))
                 return f"({kind}){{{each}}}", True
             buffer = program.buffer_of[value.array]
+            if gathers(value, lane):
+                lanes = (value.substitute({lane: Affine((), k)}) for k in range(width))
+                each = ", ".join(self._place(one, scopes) for one in lanes)
+                whole = f"({vector_type(buffer.dtype, width)}){{{each}}}"
+                return self._converted(whole, buffer.dtype, compute, width), True
             stride = _stride(self._flat(value), lane)
             if stride not in (0, 1):
                 raise NotGeneratable(
@@ -495,7 +505,7 @@ class _Generator:
             self.strict and op.accumulate == "+" and function == "*" and dtype == compute in ("f32", "f64")
         )
         whole = compute not in FLOATS
-        if not function or converting or (whole and function in ("floor", "round")):
+        if not function or converting or (whole and function in TO_WHOLE):
             value = values[0]
         elif whole and function == "fma":
             value = f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})"
@@ -653,9 +663,9 @@ def _table(table: Table, name: str) -> list[str]:
 
 
 def _stride(index: Index, lane: int) -> int:
-    """Cells between neighbouring lanes. Raises NotGeneratable where a table says how far they are."""
+    """Cells between neighbouring lanes. Raises NotGeneratable where each looks up its own index."""
     if isinstance(index, Affine):
         return index.coefficient(lane)
     if index.looks_up(lane):
-        raise NotGeneratable("The lanes of a read lie where a table says: they must be neighbours.")
+        raise NotGeneratable("Each lane of a read looks up its own index: they must be neighbours.")
     return index.rest.coefficient(lane)

@@ -274,7 +274,9 @@ def toolchain_for(processor: Processor) -> Toolchain | None:
         if "avx512_vnni" in features:
             chosen.append("-mavx512vnni")
         flags = (*_OPTIMIZED, *chosen)
-        return Toolchain("gcc", False, flags, "x86_64-linux-gnu", install="apt-get install gcc")
+        here, triple = system.is_x86(), "x86_64-linux-gnu"
+        compiler, package = ("gcc", "gcc") if here else (f"{triple}-gcc", "gcc-x86-64-linux-gnu")
+        return Toolchain(compiler, False, flags, triple, install=f"apt-get install {package}")
     if processor.instruction_set == ARM:
         march = "armv8-a"
         for feature, word in (("asimddp", "dotprod"), ("i8mm", "i8mm")):

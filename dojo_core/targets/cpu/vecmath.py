@@ -28,6 +28,7 @@ from dojo_core.program.target import VECTOR_DTYPES
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.program.unification import meaning
 from dojo_core.targets.cpu.dialect import Dialect
+from dojo_core.targets.cpu.elementary import FAR, OF_LIBRARY, residue_masked, templates
 from dojo_core.targets.cpu.halves import half_vectors, scalar_halves
 from dojo_core.targets.cpu.processor import Processor, host
 from dojo_core.targets.cpu.resizing import resized_integers
@@ -35,19 +36,29 @@ from dojo_core.targets.cpu.resizing import resized_integers
 ERROR_BOUNDS: dict[str, float] = {
     "sqrt": 6.0e-8,  # correctly rounded
     "rsqrt": 1.2e-7,  # 1/sqrt(x): two roundings
-    "exp": 1.7e-7,  # and 7.1e-46, half the smallest denormal, where the result is denormal
+    "exp": 1.9e-7,  # and 7.1e-46, half the smallest denormal, where the result is denormal
     "log": 1.2e-7,  # near 1, where log is near 0, relative too: 1 is subtracted exactly
     "tanh": 2.0e-7,
     "erf": 1.3e-7,
     "sigmoid": 3.5e-7,
+    "exp2": 1.1e-7,
+    "expm1": 1.3e-7,
+    "log2": 1.2e-7,
+    "log1p": 1.5e-7,
+    "sin": 2.2e-7,  # beyond 1e5 the C library's, as cos and tan
+    "cos": 2.4e-7,
+    "tan": 3.6e-7,
+    "asin": 2.8e-7,
+    "acos": 1.5e-7,
+    "atan": 2.1e-7,
+    "sinh": 1.8e-7,
+    "cosh": 1.6e-7,
+    "asinh": 1.8e-7,
+    "acosh": 1.7e-7,
+    "atanh": 2.1e-7,
     "pow": 1.2e-7,  # the C library's
 }
-"""Relative error of each function in f32, for every argument; f64 is the C library's, below 1e-15.
-
-The polynomials: exp a minimax of degree 5 on [-ln2/2, ln2/2] that is 1 at 0 (relative error 9.2e-8 before
-rounding, 1.61e-7 in all); log and tanh Cephes (S. L. Moshier, logf.c, tanhf.c); erf N. Juffa's two-branch
-form (public domain), its exp a minimax of degree 5.
-"""
+"""Relative error of each function in f32, for every argument; f64 is the C library's, below 1e-15."""
 
 F64_ERROR_BOUND = 1.0e-15
 
@@ -89,113 +100,6 @@ INLINE void prefetch_write(const void *base, i64 bytes) {
 # maximum and minimum of IEEE 754-2019: a NaN on either side passes, and -0 is less than +0, so that no order
 # of many of them changes the result.
 
-# T_residue: x less n times ln 2, n whole, and t = n + 1.5*2**23, which made it whole. Beyond c's bounds exp
-# is inf or 0; a NaN passes.
-_RESIDUE_F32 = """
-    T c = T_least(S(89.0f), T_most(S(-104.0f), x));
-    *t = T_fma(c, S(1.44269504f), S(12582912.0f));
-    T n = *t - S(12582912.0f);
-    T r = T_fma(n, S(-0.693359375f), c);
-    return T_fma(n, S(2.12194440e-4f), r);
-"""
-
-# One instruction in place of two: where t is far from 1.5*2**23 it has a bit of -2**-22, the residue is 0,
-# and 1 scaled by n, however large, is right. (Only n near -10**7 pass for near; their residues are small.)
-_RESIDUE_F32_MASKED = """
-    *t = T_fma(x, S(1.44269504f), S(12582912.0f));
-    T n = *t - S(12582912.0f);
-    T r = T_fma(n, S(-0.693359375f), x);
-    int near = __builtin_ia32_ptestnmdBITS((I)*t, (I)S(-2.38418579e-7f), -1);
-    return __builtin_ia32_vfmaddpsBITS_maskz(n, S(2.12194440e-4f), r, nearTAIL;
-"""
-
-_EXP_F32 = """\
-INLINE T T_exp(T x) {
-    T t, r = T_residue(x, &t), n = t - S(12582912.0f);
-    T p = T_fma(S(8.29030666e-3f), r, S(4.18979749e-2f));
-    p = T_fma(p, r, S(1.66676372e-1f));
-    p = T_fma(p, r, S(4.99991506e-1f));
-    p = T_fma(p, r, S(9.99999702e-1f));
-    p = T_fma(p, r, S(1.0f));
-    return T_scale(p, n, t);
-}
-"""
-
-_LOG_F32 = """\
-INLINE T T_log(T x) {
-    T tiny = T_select(x < S(1.17549435e-38f), S(1.0f), S(0.0f));
-    T m = x * T_fma(tiny, S(8388607.0f), S(1.0f)); /* denormals times 2**23 */
-    I e = (T_bits(m) - 0x3f3504f3) >> 23;
-    m = T_from_bits(T_bits(m) - e * 8388608); /* in [sqrt(1/2), sqrt(2)) */
-    T k = T_fma(tiny, S(-23.0f), T_convert(e));
-    T f = m - S(1.0f), z = f * f;
-    T p = T_fma(S(7.0376836292e-2f), f, S(-1.1514610310e-1f));
-    p = T_fma(p, f, S(1.1676998740e-1f));
-    p = T_fma(p, f, S(-1.2420140846e-1f));
-    p = T_fma(p, f, S(1.4249322787e-1f));
-    p = T_fma(p, f, S(-1.6668057665e-1f));
-    p = T_fma(p, f, S(2.0000714765e-1f));
-    p = T_fma(p, f, S(-2.4999993993e-1f));
-    p = T_fma(p, f, S(3.3333331174e-1f));
-    T y = T_fma(k, S(-2.12194440e-4f), f * z * p);
-    y = T_fma(z, S(-0.5f), y);
-    T r = T_fma(k, S(0.693359375f), f + y);
-    T special = T_select(x < S(0.0f), S(__builtin_nanf("")), x);
-    special = T_select(x == S(0.0f), S(-__builtin_inff()), special);
-    return T_select((x > S(0.0f)) & (x < S(__builtin_inff())), r, special);
-}
-"""
-
-_SIGMOID = """\
-INLINE T T_sigmoid(T x) {
-    T z = T_exp(-T_abs(x));
-    T s = S(1.0f) / (S(1.0f) + z);
-    return T_select(x >= S(0.0f), s, z * s);
-}
-"""
-
-_TANH_F32 = """\
-INLINE T T_tanh(T x) {
-    T a = T_abs(x), z = x * x;
-    T p = T_fma(S(-5.70498872745e-3f), z, S(2.06390887954e-2f));
-    p = T_fma(p, z, S(-5.37397155531e-2f));
-    p = T_fma(p, z, S(1.33314422036e-1f));
-    p = T_fma(p, z, S(-3.33332819422e-1f));
-    T small = T_fma(p * z, a, a);
-    T large = S(1.0f) - S(2.0f) / (T_exp(a + a) + S(1.0f));
-    return T_copysign(T_select(a < S(0.625f), small, large), x);
-}
-"""
-
-_ERF_F32 = """\
-INLINE T T_erf(T x) {
-    T a = T_least(T_abs(x), S(4.0f)), z = a * a; /* 1 beyond, and for a NaN, which is not chosen below */
-    T p = T_fma(S(-1.72853470e-5f), a, S(3.83197126e-4f));
-    T q = T_fma(S(-3.88396438e-3f), a, S(2.42546219e-2f));
-    p = T_fma(p, z, q);
-    p = T_fma(p, a, S(-1.06777877e-1f));
-    p = T_fma(p, a, S(-6.34846687e-1f));
-    p = T_fma(p, a, S(-1.28717512e-1f));
-    p = T_fma(p, a, -a);
-    T t = T_fma(p, S(1.44269504f), S(12582912.0f)); /* exp(p), p in [-17, 0], to 1.1e-7 */
-    T r = T_fma(t - S(12582912.0f), S(-0.693147181f), p);
-    T g = T_fma(S(8.31250143e-3f), r, S(4.18903318e-2f));
-    g = T_fma(g, r, S(1.66671154e-1f));
-    g = T_fma(g, r, S(4.99992303e-1f));
-    g = T_fma(g, r, S(1.0f));
-    g = T_fma(g, r, S(1.0f));
-    g = T_from_bits(T_bits(g) + (T_bits(t) - 0x4b400000) * 8388608);
-    T s = T_fma(S(-5.96761703e-4f), z, S(4.99119423e-3f));
-    s = T_fma(s, z, S(-2.67681349e-2f));
-    s = T_fma(s, z, S(1.12819925e-1f));
-    s = T_fma(s, z, S(-3.76125336e-1f));
-    s = T_fma(s, z, S(1.28379166e-1f));
-    return T_select(T_abs(x) > S(0.921875f), T_copysign(S(1.0f) - g, x), T_fma(s, x, x));
-}
-"""
-
-_RSQRT = "INLINE T T_rsqrt(T x) { return S(1.0f) / T_sqrt(x); }\n"
-
 
 def _fill(template: str, name: str, element: str, integers: str, splat: str) -> str:
     """Instantiate a template: ``T`` and ``I`` are types, ``T_f`` functions of the type."""
@@ -206,13 +110,11 @@ def _fill(template: str, name: str, element: str, integers: str, splat: str) -> 
     return out.replace("(I)", f"({integers})").replace("S(", f"{splat}(")
 
 
-def _libm_lanes(name: str, element: str, lanes: int, functions: dict[str, str]) -> str:
-    """Vector functions lane by lane, from the scalar ones."""
-    lines = []
-    for function, scalar in functions.items():
-        calls = ", ".join(f"{scalar}(x[{k}])" for k in range(lanes))
-        lines.append(f"INLINE {name} {name}_{function}({name} x) {{ return ({name}){{{calls}}}; }}\n")
-    return "".join(lines)
+def _by_lanes(name: str, element: str, lanes: int, function: str, parameters: str = "x") -> str:
+    """A vector function lane by lane, from the scalar one."""
+    calls = (f"{element}_{function}({', '.join(f'{p}[{k}]' for p in parameters)})" for k in range(lanes))
+    given = ", ".join(f"{name} {p}" for p in parameters)
+    return f"INLINE {name} {name}_{function}({given}) {{ return ({name}){{{', '.join(calls)}}}; }}\n"
 
 
 def _scalar_float(element: str, dialect: Dialect) -> str:
@@ -220,6 +122,9 @@ def _scalar_float(element: str, dialect: Dialect) -> str:
     suffix, integers = ("f", "i32") if element == "f32" else ("", "i64")
     fused = dialect.fused(element, f"return __builtin_fma{suffix}(a, b, c);", "return a * b + c;")
     most = f"{element} m = a > b ? a : b;\n    return __builtin_islessgreater(a, 0) ? m : a + m;"
+    trunc = f"__builtin_trunc{suffix}(x)"
+    if dialect.truncates:
+        trunc = f"__builtin_copysign{suffix}(__builtin_floor{suffix}(__builtin_fabs{suffix}(x)), x)"
     least = f"{element} m = a < b ? a : b;\n    return __builtin_islessgreater(a, 0) ? m : -(-a - m);"
     text = f"""\
 INLINE {element} {element}_splat({element} x) {{ return x; }}
@@ -236,8 +141,13 @@ INLINE {element} {element}_select(int chosen, {element} a, {element} b) {{ retur
 INLINE {element} {element}_abs({element} x) {{ return __builtin_fabs{suffix}(x); }}
 INLINE {element} {element}_sqrt({element} x) {{ return __builtin_sqrt{suffix}(x); }}
 INLINE {element} {element}_floor({element} x) {{ return __builtin_floor{suffix}(x); }}
+INLINE {element} {element}_ceil({element} x) {{ return __builtin_ceil{suffix}(x); }}
+INLINE {element} {element}_trunc({element} x) {{ return {trunc}; }}
 INLINE {element} {element}_round({element} x) {{ return __builtin_rint{suffix}(x); }}
 INLINE {element} {element}_pow({element} x, {element} y) {{ return __builtin_pow{suffix}(x, y); }}
+INLINE {element} {element}_fmod({element} x, {element} y) {{ return __builtin_fmod{suffix}(x, y); }}
+INLINE int {element}_isnan({element} x) {{ return x != x; }}
+INLINE int {element}_isinf({element} x) {{ return {element}_abs(x) == __builtin_inf{suffix}(); }}
 INLINE {element} {element}_copysign({element} x, {element} s) {{ return __builtin_copysign{suffix}(x, s); }}
 INLINE {integers} {element}_bits({element} x) {{
     union {{ {element} x; {integers} b; }} u = {{x}};
@@ -249,7 +159,6 @@ INLINE {element} {element}_from_bits({integers} b) {{
 }}
 INLINE {element} {element}_convert({integers} b) {{ return ({element})b; }}
 """
-    templates = _RSQRT
     if element == "f32":
         text += """\
 /* p * 2**n; the integer n is also t - 1.5*2**23. Two factors reach infinity and the denormals. */
@@ -258,14 +167,17 @@ INLINE f32 f32_scale(f32 p, f32 n, f32 t) {
     (void)n; /* of a NaN the shifts are of any number: they wrap */
     return p * f32_from_bits((i32)((u32)(h + 127) << 23)) * f32_from_bits((i32)((u32)(k - h + 127) << 23));
 }
+INLINE int f32_any(int chosen) { return chosen; }
 """
-        templates += f"INLINE T T_residue(T x, T *t) {{{_RESIDUE_F32}}}\n"
-        templates += _EXP_F32 + _LOG_F32 + _SIGMOID + _TANH_F32 + _ERF_F32
+        for function in FAR:
+            text += (
+                f"INLINE f32 f32_far_{function}(f32 x, f32 near) "
+                f"{{ return f32_abs(x) > 1e5f ? __builtin_{function}f(x) : near; }}\n"
+            )
     else:
-        for function in ("exp", "log", "tanh", "erf"):
+        for function in OF_LIBRARY:
             text += f"INLINE f64 f64_{function}(f64 x) {{ return __builtin_{function}(x); }}\n"
-        templates += _SIGMOID
-    text += _fill(templates, element, element, integers, f"{element}_splat")
+    text += _fill(templates(element, dialect), element, element, integers, f"{element}_splat")
     return text if element == "f32" else _double(text)
 
 
@@ -341,19 +253,28 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
     text += dialect.body(plain, (test, one), riscv=(elementwise, f"return {elementwise}(x);")) + "}\n"
     for function, mode, elementwise in (
         ("floor", 9, "__builtin_elementwise_floor"),
+        ("ceil", 10, "__builtin_elementwise_ceil"),
+        ("trunc", 11, "__builtin_elementwise_trunc"),
         ("round", 8, "__builtin_elementwise_rint"),
     ):
         one = f"return __builtin_ia32_round{p}{legacy}(x, {mode});"
         if wide:
             one = f"return __builtin_ia32_rndscale{p}_mask(x, {mode}, x, -1, 4);"
         test = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE4_1__"}[size]
+        value = f"{elementwise}(x)"
+        if function == "trunc" and dialect.truncates:
+            elementwise, value = (
+                "__builtin_elementwise_floor",
+                f"{name}_copysign({name}_floor({name}_abs(x)), x)",
+            )
         plain = lanewise(f"{element}_{function}")
         text += f"{head}{function}({name} x) {{\n"
-        text += dialect.body(plain, (test, one), riscv=(elementwise, f"return {elementwise}(x);")) + "}\n"
+        text += dialect.body(plain, (test, one), riscv=(elementwise, f"return {value};")) + "}\n"
     text += f"INLINE {integers} {name}_bits({name} x) {{ return ({integers})x; }}\n"
     text += f"{head}from_bits({integers} b) {{ return ({name})b; }}\n"
     text += f"{head}convert({integers} b) {{ return __builtin_convertvector(b, {name}); }}\n"
-    templates = _RSQRT
+    text += _by_lanes(name, element, lanes, "fmod", "xy")
+    masked = None
     if element == "f32":
         one = f"(void)t;\n    return __builtin_ia32_scalefps{bits}_mask(p, n, p, -1{tail};"
         plain = (
@@ -361,18 +282,31 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
             f"    return p * ({name})((h + 127) << 23) * ({name})((k - h + 127) << 23);"
         )
         text += f"{head}scale({name} p, {name} n, {name} t) {{\n" + dialect.body(plain, (avx512, one)) + "}\n"
-        masked = _RESIDUE_F32_MASKED.replace("BITS", bits).replace("TAIL", tail)
-        residue = dialect.body(_RESIDUE_F32.strip(), (avx512, masked.strip()))
-        templates += f"INLINE T T_residue(T x, T *t) {{\n{residue}}}\n"
-        templates += _EXP_F32 + _LOG_F32 + _SIGMOID + _TANH_F32 + _ERF_F32
+        text += _any(integers, name, lanes, dialect)
+        text += "".join(_by_lanes(name, element, lanes, f"far_{f}", "xv") for f in FAR)
+        masked = avx512, residue_masked(bits, tail)
     else:
-        text += _libm_lanes(name, element, lanes, {f: f"f64_{f}" for f in ("exp", "log", "tanh", "erf")})
-        templates += _SIGMOID
-    filled = _fill(templates, name, element, integers, f"{name}_splat")
+        text += "".join(_by_lanes(name, element, lanes, f) for f in OF_LIBRARY)
+    filled = _fill(templates(element, dialect, masked), name, element, integers, f"{name}_splat")
     text += filled if element == "f32" else _double(filled)
     if dialect.truncates:
         text += truncation(element, lanes)
     return text + float_bounds(name, element) + wide_integers(element, lanes, dialect.truncates)
+
+
+def _any(integers: str, name: str, lanes: int, dialect: Dialect) -> str:
+    """``T_any``: is a comparison true in any lane?"""
+    test, one = {
+        16: ("__AVX512F__", "return __builtin_ia32_ptestmd512(m, m, -1) != 0;"),
+        8: ("__AVX__", f"return __builtin_ia32_movmskps256(({name})m);"),
+        4: ("__SSE2__", f"return __builtin_ia32_movmskps(({name})m);"),
+    }.get(lanes, ("", ""))
+    pairs = " | ".join(f"((i64x{lanes // 2})m)[{k}]" for k in range(lanes // 2))
+    reduced = "__builtin_reduce_or"
+    body = dialect.body(
+        f"return ({pairs}) != 0;", (test, one) if test else None, riscv=(reduced, f"return {reduced}(m);")
+    )
+    return f"INLINE int {name}_any({integers} m) {{\n{body}}}\n"
 
 
 def _fused(element: str, lanes: int) -> str:

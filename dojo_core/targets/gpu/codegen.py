@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dojo_core.codegen.code import NotGeneratable, Parameter
-from dojo_core.codegen.scalars import WRAPPING, Scalars, c_type, guard_text, index_text, literal
+from dojo_core.codegen.scalars import (
+    WRAPPING,
+    Scalars,
+    c_type,
+    guard_text,
+    index_text,
+    indirect_text,
+    literal,
+)
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS, HALVES
 from dojo_core.program.functions import IDENTITY, LARGEST
@@ -26,13 +34,14 @@ from dojo_core.program.gpu import (
     phase_threads,
     thread_dims,
 )
-from dojo_core.program.marks import lane_stride
+from dojo_core.program.marks import gathers, lane_stride
 from dojo_core.program.printing import op_text
+from dojo_core.program.tables import Index, Lookup, affine, plus
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.validity import owner_path
 from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
-from dojo_core.targets.gpu.conditions import direct, without_thread_dims
+from dojo_core.targets.gpu.conditions import direct, looked_up, without_thread_dims
 from dojo_core.targets.gpu.prelude import ERROR_BOUNDS, F64_ERROR_BOUND, prelude
 
 ALIGNMENT = 256  # bytes: what device allocations have
@@ -86,6 +95,9 @@ class _Generator:
     def _home(self, buffer: Buffer) -> None:
         if buffer.location not in PRIVATE:
             return
+        fault = looked_up(self.program, buffer)
+        if fault is not None:
+            raise NotGeneratable(fault.sentence)
         leaf, access = next(
             (leaf, a)
             for leaf in self.program.leaves
@@ -315,22 +327,31 @@ class _Generator:
 
     # ------------------------------------------------------------------ cells
 
-    def _flat(self, access: Access) -> Affine:
+    def _flat(self, access: Access) -> Index:
         """The cell's number in what is stored of its buffer: row-major over the materialised dimensions."""
         buffer = self.program.buffer_of[access.array]
         stored = self.stored.get(buffer.name, buffer)
-        flat, step = Affine(), 1
-        for form, dim in zip(reversed(direct(access)), reversed(stored.dims), strict=True):
+        flat: Index = Affine()
+        step = 1
+        for form, dim in zip(reversed(access.index), reversed(stored.dims), strict=True):
             if dim.materialised:
-                flat = flat + form * step
+                flat = plus(flat, form * step)
                 step *= dim.size
         return flat
+
+    def _index(self, index: Index, scopes: Sequence[Scope]) -> str:
+        if isinstance(index, Affine):
+            return index_text(index, scopes)
+        return indirect_text(index, scopes, self._looked_up)
+
+    def _looked_up(self, lookup: Lookup, scopes: Sequence[Scope]) -> str:
+        return self._place(Access(lookup.source.name, lookup.at), scopes)
 
     def _place(self, access: Access, scopes: Sequence[Scope]) -> str:
         if access in self.loaded:
             return self.loaded[access]
         name = self.names[self.program.buffer_of[access.array].name]
-        return f"{name}[{index_text(self._flat(access), scopes)}]"
+        return f"{name}[{self._index(self._flat(access), scopes)}]"
 
     # ------------------------------------------------------------------ operations
 
@@ -382,7 +403,7 @@ class _Generator:
         buffer = self.program.buffer_of.get(access.array)
         if buffer is None or buffer.location != "heap":
             return
-        flat = self._flat(access)
+        flat = affine(self._flat(access))
         if scopes and scopes[-1].mark == "v":  # one line holds all lanes
             flat = Affine(tuple(t for t in flat.terms if t[0] != len(scopes) - 1), flat.const)
         size = DTYPE_BYTES[buffer.dtype]
@@ -415,13 +436,14 @@ class _Generator:
 
         def is_wide(access: Access) -> bool:
             buffer = self.program.buffer_of[access.array]
-            return buffer.location not in PRIVATE and lane_stride(access, buffer, lane) == 1
+            neighbours = lane_stride(access, buffer, lane) == 1 and not gathers(access, lane)
+            return buffer.location not in PRIVATE and neighbours
 
         def memory(access: Access) -> str:
             buffer = self.program.buffer_of[access.array]
             flat = self._flat(access) - Affine.iterator(lane)
             name = self.names[buffer.name]
-            return f"{name}[{index_text(flat, scopes)}]"
+            return f"{name}[{self._index(flat, scopes)}]"
 
         def kind(access: Access) -> str:
             dtype = self.program.buffer_of[access.array].dtype

@@ -24,9 +24,9 @@ from dojo_core.program.gpu import (
     thread_dims,
     thread_number,
 )
-from dojo_core.program.marks import lane_stride, register_sentence
+from dojo_core.program.marks import gathers, lane_stride, register_sentence
 from dojo_core.program.reaching import accesses_of
-from dojo_core.program.tables import affine
+from dojo_core.program.tables import Indirect, affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault, owner_path
 
@@ -56,6 +56,10 @@ def _faults(program: Program, target: GpuTarget, policy: str) -> Iterator[Fault]
         if buffer.location == "shared":
             yield from _under_grid(program, buffer)
         else:
+            fault = looked_up(program, buffer)
+            if fault is not None:  # what follows takes its indices for affine
+                yield fault
+                return
             yield from _thread_rule(program, buffer)
             if buffer.location == "local":
                 yield from _registers(program, buffer, target)
@@ -64,7 +68,7 @@ def _faults(program: Program, target: GpuTarget, policy: str) -> Iterator[Fault]
 
 
 def direct(access: Access) -> tuple[Affine, ...]:
-    """The indices of an access; no program with tables has a GPU target (moves/legality.py)."""
+    """The indices of an access to what a thread has of its own: none of these is indirect (``looked_up``)."""
     return tuple(map(affine, access.index))
 
 
@@ -185,15 +189,18 @@ def _alignment(program: Program, leaf: Leaf) -> Iterator[Fault]:
     if not leaf.scopes or leaf.scopes[-1].mark != "v":
         return
     lane, width = len(leaf.scopes) - 1, leaf.scopes[-1].size
-    for access in (leaf.op.target, *leaf.op.reads):
+    for access in (leaf.op.target, *leaf.op.sources):
         buffer = program.buffer_of[access.array]
-        if buffer.location == "local" or lane_stride(access, buffer, lane) != 1:
+        neighbours = lane_stride(access, buffer, lane) == 1 and not gathers(access, lane)
+        if buffer.location == "local" or not neighbours:
             continue
         strides = [lane_stride(access, buffer, d) for d in range(lane)]
         step, start = 1, 0
-        for form, dim in zip(map(affine, reversed(access.index)), reversed(buffer.dims), strict=True):
+        for form, dim in zip(reversed(access.index), reversed(buffer.dims), strict=True):
             if dim.materialised:
-                start += form.const * step
+                rest = form.rest if isinstance(form, Indirect) else form
+                strides += [c * step for _, c in form.lookups] if isinstance(form, Indirect) else []
+                start += rest.const * step
                 step *= dim.size
         odd = next((n for n in (*strides, start) if n % width), None)
         if odd is not None:
@@ -243,6 +250,20 @@ def without_thread_dims(buffer: Buffer, dims: tuple[int, ...]) -> Buffer:
     """What one thread stores of a private buffer: the thread dimensions take no storage."""
     dims_left = (replace(d, materialised=d.materialised and k not in dims) for k, d in enumerate(buffer.dims))
     return replace(buffer, dims=tuple(dims_left))
+
+
+def looked_up(program: Program, buffer: Buffer) -> Fault | None:
+    """No index of what a thread has of its own comes from an array."""
+    for access in _mine(program, buffer):
+        if access.element.indirect:
+            return _fault(
+                Code.LOCAL_INDEX,
+                f"{access.element} is read through an array, which may name what another thread has: put "
+                f"{buffer.name} into shared memory or on the heap.",
+                (access.leaf.path,),
+                buffer.name,
+            )
+    return None
 
 
 def _thread_rule(program: Program, buffer: Buffer) -> Iterator[Fault]:

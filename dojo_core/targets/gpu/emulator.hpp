@@ -97,7 +97,8 @@ static void fault(const char *form, ...) {
 // A store to global memory: an address of the block's or of the thread's own memory is a fault.
 template <class T> static void stream(T *place, T value, int line) {
     char *at = (char *)place;
-    if ((at >= __start_dojo_shared && at < __stop_dojo_shared) || (at >= stacks && at < stacks + MOST * STACK))
+    int own = stacks && at >= stacks && at < stacks + MOST * STACK;  // without barriers there are no stacks
+    if (own || (at >= __start_dojo_shared && at < __stop_dojo_shared))
         fault("Line %d stores past the caches to what is not global memory.", line);
     *place = value;
 }

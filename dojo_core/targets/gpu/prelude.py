@@ -22,8 +22,24 @@ ERROR_BOUNDS = {
     "sigmoid": 4 * ULP,
     "pow": 4 * ULP,
     "sqrt": ULP,
+    "exp2": 2 * ULP,
+    "expm1": ULP,
+    "log2": ULP,
+    "log1p": ULP,
+    "sin": 2 * ULP,
+    "cos": 2 * ULP,
+    "tan": 4 * ULP,
+    "asin": 2 * ULP,
+    "acos": 2 * ULP,
+    "atan": 2 * ULP,
+    "sinh": 3 * ULP,
+    "cosh": 2 * ULP,
+    "asinh": 3 * ULP,
+    "acosh": 4 * ULP,
+    "atanh": 3 * ULP,
 }
 F64_ERROR_BOUND = 1.0e-15
+LARGEST = {"f32": "3.4028234663852886e38f", "f64": "1.7976931348623157e308"}  # finite number
 
 TYPES = """\
 typedef float f32;
@@ -44,11 +60,16 @@ CUDA_VECTORS = {
     "i64x2": "longlong2",
 }  # fmt: skip
 
-_REAL = {
-    "abs": "fabs{s}(x)", "sqrt": "sqrt{s}(x)", "rsqrt": "rsqrt{s}(x)", "exp": "exp{s}(x)", "log": "log{s}(x)",
-    "tanh": "tanh{s}(x)", "erf": "erf{s}(x)", "floor": "floor{s}(x)", "round": "rint{s}(x)",
+_OF_LIBRARY = (
+    "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc", "sqrt", "rsqrt",
+)  # fmt: skip
+_REAL = {name: f"{name}{{s}}(x)" for name in _OF_LIBRARY} | {
+    "abs": "fabs{s}(x)",
+    "round": "rint{s}(x)",
     "sigmoid": "1 / (1 + exp{s}(-x))",
-}  # fmt: skip
+    "sign": "x > 0 ? 1 : x < 0 ? -1 : x",
+}
 
 _MAX_NAN = """\
 DEVICE f32 f32_{name}(f32 a, f32 b) {{
@@ -117,16 +138,10 @@ DEVICE double __shfl_xor(double value, int mask) {
 #define OCML(name, suffix, bits, type) \\
     extern "C" __attribute__((device)) type __ocml_##name##_f##bits(type); \\
     DEVICE type name##suffix(type x) { return __ocml_##name##_f##bits(x); }
-OCML(fabs, f, 32, float) OCML(sqrt, f, 32, float) OCML(rsqrt, f, 32, float) OCML(exp, f, 32, float)
-OCML(log, f, 32, float) OCML(tanh, f, 32, float) OCML(erf, f, 32, float) OCML(floor, f, 32, float)
-OCML(rint, f, 32, float)
-OCML(fabs, , 64, double) OCML(sqrt, , 64, double) OCML(rsqrt, , 64, double) OCML(exp, , 64, double)
-OCML(log, , 64, double) OCML(tanh, , 64, double) OCML(erf, , 64, double) OCML(floor, , 64, double)
-OCML(rint, , 64, double)
-extern "C" __attribute__((device)) float __ocml_pow_f32(float, float);
-extern "C" __attribute__((device)) double __ocml_pow_f64(double, double);
-DEVICE float powf(float x, float y) { return __ocml_pow_f32(x, y); }
-DEVICE double pow(double x, double y) { return __ocml_pow_f64(x, y); }
+OCML_LIST#define OCML2(name, suffix, bits, type) \\
+    extern "C" __attribute__((device)) type __ocml_##name##_f##bits(type, type); \\
+    DEVICE type name##suffix(type x, type y) { return __ocml_##name##_f##bits(x, y); }
+OCML2(pow, f, 32, float) OCML2(fmod, f, 32, float) OCML2(pow, , 64, double) OCML2(fmod, , 64, double)
 DEVICE float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
@@ -143,7 +158,12 @@ DEVICE void sync_wave() {
 #endif
 #define SHUFFLE_XOR(value, mask) __shfl_xor(value, mask)
 #define STREAM_STORE(place, value) (*(place) = (value))
-"""
+""".replace(
+    "OCML_LIST",
+    "".join(
+        f"OCML({name}, f, 32, float) OCML({name}, , 64, double)\n" for name in ("fabs", "rint", *_OF_LIBRARY)
+    ),
+)
 
 
 def _function(dtype: str, name: str) -> str:
@@ -158,14 +178,17 @@ def _function(dtype: str, name: str) -> str:
         if dtype == "f32":
             return _MAX_NAN.format(name=name, ordered=ordered)
         return f"{head}({dtype} a, {dtype} b) {{ return {ordered}; }}\n"
-    if name == "pow":
-        return f"{head}({dtype} x, {dtype} y) {{ return pow{suffix}(x, y); }}\n"
+    if name in ("pow", "fmod"):
+        return f"{head}({dtype} x, {dtype} y) {{ return {name}{suffix}(x, y); }}\n"
+    if name in ("isnan", "isinf"):
+        test = "x != x" if name == "isnan" else f"fabs{suffix}(x) > {LARGEST[dtype]}"
+        return f"DEVICE int {dtype}_{name}({dtype} x) {{ return {test}; }}\n"
     if name == "fma":
         return f"{head}({dtype} a, {dtype} b, {dtype} c) {{ return fma{suffix}(a, b, c); }}\n"
     return f"{head}({dtype} x) {{ return {_REAL[name].format(s=suffix)}; }}\n"
 
 
-_CALL = re.compile(r"\b(f32|f64|i64|i32|i16|i8|u8)_([a-z]+|from_f32|from_f64)\(")
+_CALL = re.compile(r"\b(f32|f64|i64|i32|i16|i8|u8)_(from_f32|from_f64|[a-z][a-z0-9]*)\(")
 _VECTOR = re.compile(r"\b(?:f32|f64|i32|i64)x[24]\b")
 
 

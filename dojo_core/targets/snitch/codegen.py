@@ -114,6 +114,10 @@ class _Generator:
         program = self.program
         if program.tables:
             raise NotGeneratable("The Snitch target has no constant tables: play this program on the CPU.")
+        if program.index_arrays:
+            raise NotGeneratable(
+                "The Snitch target reads no indices from arrays yet: play this program on the CPU."
+            )
         for buffer in program.buffers:
             if buffer.dtype not in BYTES:
                 message = f"{buffer.name} is {buffer.dtype}: the Snitch generator has f64 and f32."

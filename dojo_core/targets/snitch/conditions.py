@@ -58,7 +58,7 @@ def _region(
             message = f"{access} is {dtype}: a stream has elements of 8 bytes, f64."
             return _fault(Code.STREAM_DTYPE, message, leaf.path)
         if access.indirect:  # 5
-            message = f"{access} goes through a table: a stream walks affine loops."
+            message = f"{access} is indirect: a stream walks affine loops."
             return _fault(Code.STREAM_INDEX, message, leaf.path)
         if leaf.op.guard:  # 6
             message = f"{access} is used under a guard: a stream gives its elements in each iteration."

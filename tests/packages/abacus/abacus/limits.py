@@ -37,5 +37,6 @@ LIMITS = AbacusTarget(
     unrolled_ops=64,
     threads=1,
     tables=False,
+    indirection=False,
     passes={"heuristic": "abacus.players:heuristic"},
 )

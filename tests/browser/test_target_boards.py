@@ -1,12 +1,17 @@
-"""A game for Snitch on the board: its code, and its times: cycles of a model, which wait for no clock."""
+"""Games for what this machine is not: for Snitch, whose times are cycles of a model and wait for no
+clock, and for the processor of another machine."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.browser.playing import BOARD
+from dojo_core.targets.cpu import machines
+from dojo_core.targets.cpu.processor import known
+from tests.browser.conftest import Server
+from tests.browser.playing import BOARD, apply, open_kernel
 from tests.browser.test_lock import holder
 
 __all__ = ["holder"]  # a fixture, which pytest looks for here
@@ -33,3 +38,21 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
     page.click("text=Apply")
     page.wait_for_selector(".metric-time .chip >> text=×")
     assert "ns" not in page.text_content(".metric-time")
+
+
+def test_a_machine_that_is_known_here_can_be_played_for(
+    small_board: Any, common_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(common_server.home))
+    machines.remember("a" * 16, replace(known("x86-64-v4"), name="Big Iron 9000"))
+    page = small_board
+    page.click("text=New game")
+    page.select_option("select[aria-label=Target]", f"cpu@{'a' * 16}")
+    assert "Big Iron 9000" in page.locator("select[aria-label=Target] option:checked").inner_text()
+    open_kernel(page, "relu", "8x16")
+    apply(page, "vectorize y@1")  # whatever the vectors of this machine are
+    page.wait_for_selector(".code >> text=f32x16")
+    assert "dojo tune KERNEL --scheduler ADDRESS --machine aaaaaaaaaaaaaaaa" in page.text_content(".board")
+    assert page.inner_text(".metric-time .metric-value") == "no time"
+    page.click("text=New game")
+    page.select_option("select[aria-label=Target]", "cpu")  # as the next test finds it
