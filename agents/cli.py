@@ -19,7 +19,7 @@ COMMANDS |= {
     ),
     "library": Command(
         "agents.operators.commands:library",
-        "Write a tuned library of operators for this machine, with a page beside PyTorch and ONNX Runtime.",
+        "Write a tuned library of operators for this machine, and a page beside PyTorch and ONNX Runtime.",
         measures=True,
     ),
     "compare": Command(

@@ -16,6 +16,7 @@ from agents.operators import compared
 from agents.operators.listed import NotListed, chosen, operators, read
 from agents.operators.node import NotImported, Refusal, made
 from dojo_core.from_onnx.operators.beyond import BEYOND
+from dojo_core.measure.records import Records
 
 TWO = """
 Relu = [{ inputs = ["x 8x64"] }]
@@ -195,6 +196,21 @@ def test_the_list_is_shown_with_what_cannot_be_taken():
     told = dojo("--onnx", "--only", "MaxRoiPool,Shape,Conv", "--list").stdout
     assert "x f32 1x64x56x56, w f32 64x64x3x3, b f32 64; pads = [1, 1, 1, 1]" in told
     assert "Its windows hang on data" in told and "nothing is left to compute" in told
+
+
+@pytest.mark.soak
+def test_a_case_is_timed_beside_pytorch_on_the_same_inputs():
+    pytest.importorskip("torch")
+    case = made(read_text('Softmax = [{ inputs = ["x 64x128"], axis = -1 }]')["Softmax"].cases[0])
+    with Records(":memory:") as records:
+        report = compared.compared(case, case.program, "reassoc", ["torch"], 2, records)
+    ours, torch = report["entries"]
+    assert ours["verified"] and ours["status"] == "ok" and len(ours["samples_ns"]) == 2
+    assert torch["status"] == "ok" and torch["verified"] and torch["ratio"]["median"] > 0, torch
+    no = made(read_text('Shrink = [{ inputs = ["x 8"] }]')["Shrink"].cases[0])
+    with Records(":memory:") as records:
+        report = compared.compared(no, no.program, "reassoc", ["torch"], 1, records)
+    assert report["entries"][1]["status"] == "unsupported"
 
 
 @pytest.mark.soak

@@ -122,16 +122,19 @@ def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
         return f"Its result has the shape {array.shape}, not {expected.shape}."
     columns = expected.shape[-1] if expected.ndim >= 2 else expected.size
     rows, wanted = array.reshape(-1, columns), expected.reshape(-1, columns)
-    largest = max(abs(float(wanted.max())), abs(float(wanted.min())))
+    largest = max(abs(float(end(wanted, where=np.isfinite(wanted), initial=0))) for end in (np.max, np.min))
     least = TOLERANCE * largest if dtype in ("f32", "f64", "f16", "bf16") else 1.0
     of_row = ROUNDING.get(dtype, ROW_TOLERANCE)
     if dtype in EXACT:
         least = of_row = 0.0
     for first in range(0, len(rows), 4096):  # by pieces: no second copy of a large array
         piece = slice(first, first + 4096)
-        error = np.abs(rows[piece] - wanted[piece])
-        allowed = of_row * np.abs(wanted[piece]).max(axis=1, keepdims=True) + least
-        wrong = ~(error <= allowed)
+        given, right = rows[piece], wanted[piece]
+        size = np.abs(right).max(axis=1, keepdims=True, where=np.isfinite(right), initial=0)
+        with np.errstate(invalid="ignore"):  # the same infinity, and NaN where it should be, agree
+            near = np.abs(given - right) <= of_row * size + least
+        same = (given == right) | (np.isnan(given) & np.isnan(right))
+        wrong = ~(near | same)
         if wrong.any():
             row, column = np.argwhere(wrong)[0]
             place = int((first + row) * columns + column)
