@@ -15,8 +15,11 @@ from agents.cli import app
 from agents.operators import compared
 from agents.operators.listed import NotListed, chosen, operators, read
 from agents.operators.node import NotImported, Refusal, made
+from agents.operators.shelf import Plan, Shelf
+from agents.players import agent_named
 from dojo_core.from_onnx.operators.beyond import BEYOND
 from dojo_core.measure.records import Records
+from dojo_core.targets.cpu.measurer import Measurer
 
 TWO = """
 Relu = [{ inputs = ["x 8x64"] }]
@@ -78,6 +81,15 @@ def test_two_operators_become_a_library_with_a_page(home):
         json.loads((home / "lib" / "operators.json").read_text())["rows"][0]["best"]
         == rows["Relu 8x64"]["best"]
     )
+
+
+def test_what_the_time_does_not_reach_waits_for_the_next_call(home):
+    known, told = read(listed(home, TWO)), []
+    plan = Plan(home / "lib", agent_named("annealing-lines"), seconds=0.0)
+    with Records(":memory:") as records, Measurer(records) as measurer:
+        Shelf(known, list(known.values()), plan, records, measurer, told.append).run()
+    assert "3 of 3 are not done: the same command goes on with them." in told
+    assert "3 kernels are not begun" in (home / "lib" / "operators.html").read_text()
 
 
 def test_an_operator_that_fails_is_a_row_with_its_reason(home):

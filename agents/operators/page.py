@@ -83,7 +83,7 @@ def _times(rows: Sequence[Row]) -> str:
         others = "".join(_rival(row, name) for name in RIVALS)
         judged = str(Judgement(**row["judgement"])) if row["judgement"] else ""
         notes = [judged, *row["costly"], row["exported"], row["reason"]]
-        moves = "" if row["moves"] is None else f"{row['moves']} moves"
+        moves = "" if row["moves"] is None else f"{row['moves']} move{'s' if row['moves'] != 1 else ''}"
         search = (
             f"{row['programs']} programs{'' if row['whole'] else ', to go on'}"
             if row["programs"]

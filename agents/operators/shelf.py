@@ -167,6 +167,8 @@ class Shelf:
             if waiting:
                 self.say(f"{len(waiting)} of {len(rows)} are not done: the same command goes on with them.")
         finally:
+            self.write()
+            self.say("Writing the library …")
             self.export()
             self.write()
 
