@@ -9,6 +9,7 @@ import struct
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 
@@ -86,10 +87,8 @@ class _Worker:
             self.start()
 
     def stop(self) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(self.pid, 9)
-        except ProcessLookupError:
-            pass
         os.waitpid(self.pid, 0)
         os.close(self.pipe)
         self.ended = True

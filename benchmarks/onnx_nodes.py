@@ -1,4 +1,4 @@
-"""The standard's own judge: the node tests that the package onnx brings, in the interpreter and as compiled C.
+"""The standard's own judge: the node tests of the package onnx, in the interpreter and as compiled C.
 
     python -m benchmarks.onnx_nodes                       # all of ai.onnx, a table by operator, reasons
     python -m benchmarks.onnx_nodes Conv MaxPool          # some operators
@@ -7,7 +7,7 @@
 
 A test passes where both ways of running give its outputs within its own tolerances. Its inputs are data: only
 those that say a shape or a way of computing (``SAYS_SHAPE``) are taken for their values, and the judge fails
-where another one was. Each test runs in a process that may crash or hang. Ends with 1 where a result is wrong.
+where another one was. Each test runs in a process that may crash or hang. Ends with 1 where one is wrong.
 """
 
 from __future__ import annotations
@@ -46,21 +46,26 @@ PAPER = 0.83  # of the kernels of the specification, says the paper
 SAYS_SHAPE: dict[str, frozenset[str]] = {
     name: frozenset(inputs.split())
     for name, inputs in {
-        "AffineGrid": "size", "BlackmanWindow": "size", "CenterCropPad": "shape", "Col2Im": "image_shape block_shape",
-        "ConstantOfShape": "input", "CumSum": "axis", "CumProd": "axis", "DFT": "dft_length axis", "Dropout": "ratio training_mode",
-        "Expand": "shape", "HammingWindow": "size", "HannWindow": "size", "If": "cond", "Loop": "M cond",
-        "MaxUnpool": "output_shape", "MelWeightMatrix": "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz",
-        "OneHot": "depth", "Pad": "pads axes", "Range": "start limit delta", "ReduceL1": "axes", "ReduceL2": "axes",
-        "ReduceLogSum": "axes", "ReduceLogSumExp": "axes", "ReduceMax": "axes", "ReduceMean": "axes", "ReduceMin": "axes",
-        "ReduceProd": "axes", "ReduceSum": "axes", "ReduceSumSquare": "axes", "Reshape": "shape", "Resize": "roi scales sizes",
-        "STFT": "frame_step frame_length", "SequenceAt": "position", "SequenceErase": "position", "SequenceInsert": "position",
-        "Slice": "starts ends axes steps", "Split": "split", "SplitToSequence": "split", "Squeeze": "axes", "Tile": "repeats",
-        "TopK": "K", "Trilu": "k", "Unsqueeze": "axes", "Upsample": "scales",
+        "AffineGrid": "size", "BlackmanWindow": "size", "CenterCropPad": "shape",
+        "Col2Im": "image_shape block_shape", "ConstantOfShape": "input", "CumSum": "axis", "CumProd": "axis",
+        "DFT": "dft_length axis", "Dropout": "ratio training_mode", "Expand": "shape",
+        "HammingWindow": "size", "HannWindow": "size", "If": "cond", "Loop": "M cond",
+        "MaxUnpool": "output_shape",
+        "MelWeightMatrix": "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz",
+        "OneHot": "depth", "Pad": "pads axes", "Range": "start limit delta", "ReduceL1": "axes",
+        "ReduceL2": "axes", "ReduceLogSum": "axes", "ReduceLogSumExp": "axes", "ReduceMax": "axes",
+        "ReduceMean": "axes", "ReduceMin": "axes", "ReduceProd": "axes", "ReduceSum": "axes",
+        "ReduceSumSquare": "axes", "Reshape": "shape", "Resize": "roi scales sizes",
+        "STFT": "frame_step frame_length", "SequenceAt": "position", "SequenceErase": "position",
+        "SequenceInsert": "position", "Slice": "starts ends axes steps", "Split": "split",
+        "SplitToSequence": "split", "Squeeze": "axes", "Tile": "repeats", "TopK": "K", "Trilu": "k",
+        "Unsqueeze": "axes", "Upsample": "scales",
     }.items()
 }  # fmt: skip
 
 
-# What some tests want is rounding noise where 0 is right: how far off a value may be to be told as that. They do not pass.
+# What some tests want is rounding noise where 0 is right: how far off a value may be to be told as that.
+# They do not pass.
 NOISE = {
     "test_dft_inverse": 1e-6,
     "test_dft_inverse_opset19": 1e-6,
@@ -69,7 +74,7 @@ NOISE = {
 
 @dataclass(frozen=True)
 class Case:
-    """A test: a model, its inputs, what it should give. ``operators`` are those it is about; ``says`` the graph
+    """A test: a model, its inputs, what it should give. ``operators`` are those it is about; ``says`` graph
     inputs that may be taken for their values."""
 
     name: str
@@ -80,7 +85,9 @@ class Case:
     atol: float
     operators: tuple[str, ...]
     says: frozenset[str] = frozenset()
-    ours: bool = False  # of an operator that the package has no test of: judged by its reference implementation
+    ours: bool = (
+        False  # of an operator that the package has no test of: judged by its reference implementation
+    )
 
 
 @dataclass
@@ -137,13 +144,22 @@ def collected(modules: Iterable[str] | None = None) -> list[Case]:
         operators = tuple(dict.fromkeys(n.op_type for n in base.graph.node if n.domain in ("", "ai.onnx")))
         for inputs, outputs in test.data_sets:
             cases.append(
-                Case(test.name, test.model, tuple(inputs), tuple(outputs), test.rtol, test.atol, operators, _says(base))
+                Case(
+                    test.name,
+                    test.model,
+                    tuple(inputs),
+                    tuple(outputs),
+                    test.rtol,
+                    test.atol,
+                    operators,
+                    _says(base),
+                )
             )
     return cases
 
 
 def _says(model: Any) -> frozenset[str]:
-    """The graph inputs that say a shape, by the operators that take them in the test before it is expanded."""
+    """The graph inputs that say a shape, by the operators that take them before the test is expanded."""
     import onnx.defs
 
     names: set[str] = set()
@@ -166,7 +182,6 @@ def own_cases() -> list[Case]:
     x, y = (rng.standard_normal((2, 3, 4, 5)).astype(np.float32) for _ in range(2))
     at = np.array(1, np.int64)
     tensor = helper.make_tensor_value_info
-    optional = helper.make_tensor_type_proto(TensorProto.FLOAT, x.shape)
 
     def node(name: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Any:
         return helper.make_node(name, inputs, outputs, **attributes)
@@ -176,16 +191,20 @@ def own_cases() -> list[Case]:
         "ConcatFromSequence": [pair, node("ConcatFromSequence", ["s"], ["r"], axis=1)],
         "SequenceAt": [pair, node("SequenceAt", ["s", "at"], ["r"])],
         "SequenceConstruct": [pair, node("ConcatFromSequence", ["s"], ["r"], axis=0, new_axis=1)],
-        "SequenceErase": [pair, node("SequenceErase", ["s", "at"], ["t"]), node("ConcatFromSequence", ["t"], ["r"], axis=0)],
+        "SequenceErase": [
+            pair, node("SequenceErase", ["s", "at"], ["t"]), node("ConcatFromSequence", ["t"], ["r"], axis=0),
+        ],
         "SequenceEmpty": [
             node("SequenceEmpty", [], ["e"]), node("SequenceInsert", ["e", "x"], ["t"]),
             node("ConcatFromSequence", ["t"], ["r"], axis=0),
         ],
         "SequenceLength": [pair, node("SequenceLength", ["s"], ["r"])],
-        "Optional": [node("Optional", ["x"], ["o"]), node("OptionalGetElement", ["o"], ["e"]), node("Neg", ["e"], ["r"])],
+        "Optional": [
+            node("Optional", ["x"], ["o"]), node("OptionalGetElement", ["o"], ["e"]),
+            node("Neg", ["e"], ["r"]),
+        ],
         "GlobalLpPool": [node("GlobalLpPool", ["x"], ["r"], p=2)],
     }  # fmt: skip
-    del optional
     cases = []
     for name, nodes in graphs.items():
         used = {i for n in nodes for i in n.input}
@@ -201,7 +220,17 @@ def own_cases() -> list[Case]:
         else:
             wanted = ReferenceEvaluator(model).run(None, given)
         cases.append(
-            Case(f"ours_{name.lower()}", model, tuple(given.values()), tuple(wanted), 1e-3, 1e-7, (name,), frozenset(["at"]), True)
+            Case(
+                f"ours_{name.lower()}",
+                model,
+                tuple(given.values()),
+                tuple(wanted),
+                1e-3,
+                1e-7,
+                (name,),
+                frozenset(["at"]),
+                True,
+            )
         )
     return cases
 
@@ -234,7 +263,11 @@ def described(value: Any) -> Given:
 def numbers(value: Any, element: str) -> Any:
     """An array of a test as the interpreter takes it."""
     if element in FLOATS:
-        return value.astype(np.float64) if value.dtype.kind == "f" else value.astype(np.float32).astype(np.float64)
+        return (
+            value.astype(np.float64)
+            if value.dtype.kind == "f"
+            else value.astype(np.float32).astype(np.float64)
+        )
     return value if value.dtype.kind in "iub" else value.astype(np.int64)
 
 
@@ -282,7 +315,9 @@ def difference(given: Any, wanted: Any, rtol: float, atol: float) -> str:
     if isinstance(wanted, list):
         if len(wanted) != len(given):
             return f"A sequence of {len(given)}, not {len(wanted)}."
-        return next(filter(None, (difference(g, w, rtol, atol) for g, w in zip(given, wanted, strict=True))), "")
+        return next(
+            filter(None, (difference(g, w, rtol, atol) for g, w in zip(given, wanted, strict=True))), ""
+        )
     if given.shape != wanted.shape:
         return f"The shape {list(given.shape)}, not {list(wanted.shape)}."
     if given.dtype != wanted.dtype:
@@ -348,7 +383,11 @@ def prepare(case: Case, check: bool = True) -> Prepared:
 
 def _inputs(case: Case) -> dict[str, Any]:
     initial = {t.name for t in case.model.graph.initializer}
-    names = [i.name for i in case.model.graph.input if i.name not in initial or len(case.inputs) == len(case.model.graph.input)]
+    names = [
+        i.name
+        for i in case.model.graph.input
+        if i.name not in initial or len(case.inputs) == len(case.model.graph.input)
+    ]
     return dict(zip(names, map(plain, case.inputs), strict=False))
 
 
@@ -356,12 +395,14 @@ def _prepare(case: Case, prepared: Prepared, check: bool) -> None:
     verdict = prepared.verdict
     inputs = _inputs(case)
     try:
-        imported = import_model(case.model, {n: described(v) for n, v in inputs.items()}, case.name.removeprefix("test_"))
+        imported = import_model(
+            case.model, {n: described(v) for n, v in inputs.items()}, case.name.removeprefix("test_")
+        )
     except Refusal as refused:
         verdict.reason = str(refused)
         return
     verdict.costly = imported.costly
-    verdict.specialised = {n: o for n, o in imported.specialised.items()}
+    verdict.specialised = dict(imported.specialised)
     data = set(imported.specialised) - case.says
     if data:
         verdict.interpreted = verdict.compiled = "fault"
@@ -383,10 +424,15 @@ def _prepare(case: Case, prepared: Prepared, check: bool) -> None:
 def _judged(case: Case, verdict: Verdict, way: str, given: list[Any]) -> None:
     unlike = ""
     for k, (each, wanted) in enumerate(zip(given, map(plain, case.outputs), strict=True)):
-        unlike = unlike or (f"output {k}: {said}" if (said := difference(each, wanted, case.rtol, case.atol)) else "")
+        unlike = unlike or (
+            f"output {k}: {said}" if (said := difference(each, wanted, case.rtol, case.atol)) else ""
+        )
     setattr(verdict, way, "wrong" if unlike else "ok")
     if unlike and case.name in NOISE:
-        close = (difference(g, w, case.rtol, NOISE[case.name]) for g, w in zip(given, map(plain, case.outputs), strict=True))
+        close = (
+            difference(g, w, case.rtol, NOISE[case.name])
+            for g, w in zip(given, map(plain, case.outputs), strict=True)
+        )
         if not any(close):
             setattr(verdict, way, "noise")
             unlike = "What it wants is the rounding noise of another implementation, in place of 0."
@@ -407,7 +453,9 @@ def run_compiled(case: Case, prepared: Prepared, function: Any) -> Verdict:
     workspace = _aligned((code.workspace_bytes + 64,), np.uint8, 255)
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
     function(pointers, ctypes.c_void_p(workspace.ctypes.data))
-    results = {p.name: _read(a, p.dtype) for p, a in zip(code.parameters, arrays, strict=True) if p.role == "out"}
+    results = {
+        p.name: _read(a, p.dtype) for p, a in zip(code.parameters, arrays, strict=True) if p.role == "out"
+    }
     _judged(case, verdict, "compiled", results_of(prepared.outputs, results))
     return verdict
 
@@ -426,9 +474,13 @@ def _aligned(shape: Sequence[int], dtype: Any, garbage: int) -> Any:
 def judge(cases: Sequence[Case], jobs: int = 2, check: bool = True, compiled: bool = True) -> list[Verdict]:
     """Both ways, each test in a process that may crash."""
     prepared: list[Prepared] = []
-    for case, result in zip(cases, guarded(lambda k: prepare(cases[k], check), len(cases), SECONDS + 20, jobs), strict=True):
+    for case, result in zip(
+        cases, guarded(lambda k: prepare(cases[k], check), len(cases), SECONDS + 20, jobs), strict=True
+    ):
         if isinstance(result, str):
-            result = Prepared(Verdict(case.name, case.operators, result, result, f"The interpreter's process: {result}."))
+            result = Prepared(
+                Verdict(case.name, case.operators, result, result, f"The interpreter's process: {result}.")
+            )
         prepared.append(result)
     if compiled:
         _run_all(cases, prepared, jobs)
@@ -494,7 +546,16 @@ def rows_of(verdicts: Sequence[Verdict], operators: Sequence[str]) -> list[Row]:
         tests = by[name]
         costly = tuple(dict.fromkeys(c for v in tests if v.ok for c in v.costly))
         reasons = tuple(dict.fromkeys(v.reason for v in tests if not v.ok))
-        rows.append(Row(name, sum(v.ok for v in tests), len(tests), costly, reasons, bool(tests) and all(v.ours for v in tests)))
+        rows.append(
+            Row(
+                name,
+                sum(v.ok for v in tests),
+                len(tests),
+                costly,
+                reasons,
+                bool(tests) and all(v.ours for v in tests),
+            )
+        )
     return rows
 
 
@@ -509,10 +570,12 @@ def summary(verdicts: Sequence[Verdict], rows: Sequence[Row]) -> list[str]:
         f"{passed} of {len(theirs)} tests pass both ways ("
         + ", ".join(f"{sum(getattr(v, way) == 'ok' for v in theirs)} {way}" for way in ways) + ").",
         f"{len(done)} of {len(rows)} operators pass at least one test, {len(whole)} all of theirs; "
-        f"{sum(r.ours for r in done)} of these have no test in the package and are judged by its reference implementation.",
-        f"{len(done)} of {len(rows)} is {len(done) / len(rows):.1%}; the paper says {PAPER:.0%} of the kernels of the specification.",
-        f"{len(costly)} of the tests that pass rest on an encoding that costs more than one pass over the result; "
-        f"{sum(bool(r.costly) for r in done)} operators do.",
+        f"{sum(r.ours for r in done)} of these have no test in the package, and are judged by "
+        "its reference implementation.",
+        f"{len(done)} of {len(rows)} is {len(done) / len(rows):.1%}; the paper says {PAPER:.0%} "
+        "of the kernels of the specification.",
+        f"{len(costly)} of the tests that pass rest on an encoding that costs more than one pass over the "
+        f"result; {sum(bool(r.costly) for r in done)} operators do.",
     ]  # fmt: skip
     if bad:
         lines.append(f"{len(bad)} tests are WRONG, or crash, hang or end in an internal fault.")
@@ -524,12 +587,18 @@ def page(verdicts: Sequence[Verdict], rows: Sequence[Row], head: str) -> str:
     import onnx
 
     lines = [head.rstrip(), "", *(f"- {line}" for line in summary(verdicts, rows)), ""]
-    lines += [f"Of the package onnx {onnx.__version__}, opset {onnx.defs.onnx_opset_version()}; `python -m benchmarks.onnx_nodes --write docs/onnx.md`.", ""]
+    lines += [
+        f"Of the package onnx {onnx.__version__}, opset {onnx.defs.onnx_opset_version()}; "
+        "`python -m benchmarks.onnx_nodes --write docs/onnx.md`.",
+        "",
+    ]
     lines += ["| operator | tests | rests on | why the others do not pass |", "|---|---:|---|---|"]
     for row in rows:
         tests = f"{row.passed}/{row.tests}" + (" (ours)" if row.ours else "") if row.tests else "none"
         reasons = "; ".join(row.reasons[:3]) + ("; …" if len(row.reasons) > 3 else "")
-        lines.append(f"| {row.operator} | {tests} | {', '.join(row.costly)} | {reasons[:300].replace('|', '/')} |")
+        lines.append(
+            f"| {row.operator} | {tests} | {', '.join(row.costly)} | {reasons[:300].replace('|', '/')} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -537,7 +606,11 @@ MARK = "## The judge's table"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.onnx_nodes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.onnx_nodes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("operators", nargs="*", help="operators, all where none is named")
     parser.add_argument("--test", action="append", default=[], help="a test by name, or the beginning of one")
     parser.add_argument("--text", action="store_true", help="print the texts")
@@ -558,7 +631,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cases = [c for c in cases if any(c.name.startswith(t) for t in options.test)]
     started = time.monotonic()
     verdicts = judge(cases, options.jobs, not options.no_check, not options.interpreted)
-    rows = rows_of(verdicts, [o for o in operators_of_the_standard() if not options.operators or o in options.operators])
+    rows = rows_of(
+        verdicts, [o for o in operators_of_the_standard() if not options.operators or o in options.operators]
+    )
     for verdict in verdicts:
         if not verdict.ok:
             sign = "WRONG  " if verdict.bad else "refused"
@@ -570,7 +645,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         options.json.write_text(json.dumps([asdict(v) for v in verdicts], indent=1), encoding="utf-8")
     if options.write:
-        head = options.write.read_text(encoding="utf-8").partition(MARK)[0] if options.write.exists() else "# ONNX\n\n"
+        head = (
+            options.write.read_text(encoding="utf-8").partition(MARK)[0]
+            if options.write.exists()
+            else "# ONNX\n\n"
+        )
         options.write.write_text(page(verdicts, rows, head + MARK), encoding="utf-8")
     return 1 if any(v.bad for v in verdicts) else 0
 
@@ -578,7 +657,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _print_texts(cases: Sequence[Case]) -> None:
     for case in cases:
         try:
-            print(import_model(case.model, {n: described(v) for n, v in _inputs(case).items()}, case.name).text)
+            print(
+                import_model(case.model, {n: described(v) for n, v in _inputs(case).items()}, case.name).text
+            )
         except NotImported as refused:
             print(refused)
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (models and what is said of them stand side by side)
 """Operators of ONNX as kernels' texts: a sample of the standard's own tests, reasons, damaged files.
 
 ``python -m benchmarks.onnx_nodes`` is the whole judge (docs/onnx.md has its table), and part of ``make soak``.
@@ -46,7 +47,9 @@ def tensor(name: str, shape: Any, kind: int = TensorProto.FLOAT) -> Any:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
-def a_model(nodes: list[Any], inputs: dict[str, Any], outputs: list[str], version: int = 20, **graph: Any) -> Any:
+def a_model(
+    nodes: list[Any], inputs: dict[str, Any], outputs: list[str], version: int = 20, **graph: Any
+) -> Any:
     """A model whose inputs are f32, or of the type that is given with the shape."""
     infos = [tensor(n, *(s if isinstance(s, tuple) else (s,))) for n, s in inputs.items()]
     made = helper.make_graph(nodes, "g", infos, [tensor(o, None) for o in outputs], **graph)
@@ -161,7 +164,12 @@ def test_a_small_graph_is_one_text() -> None:
 def test_weights_are_inputs_of_the_text_that_the_model_has_values_for() -> None:
     rng = np.random.default_rng(1)
     weights = rng.standard_normal((4, 30)).astype(np.float32)
-    model = a_model([node("MatMul", "x w", "y")], {"x": [2, 4]}, ["y"], initializer=[numpy_helper.from_array(weights, "w")])
+    model = a_model(
+        [node("MatMul", "x w", "y")],
+        {"x": [2, 4]},
+        ["y"],
+        initializer=[numpy_helper.from_array(weights, "w")],
+    )
     imported = import_model(model)
     assert imported.program.inputs == ("x", "w")
     np.testing.assert_array_equal(imported.weights["w"], weights)
@@ -173,7 +181,9 @@ def test_an_input_that_says_a_shape_is_taken_for_its_value_and_data_never_is() -
     )
     (reason,) = reasons(model)
     assert "shape says a shape" in reason and "--value" in reason
-    imported = import_model(model, {"shape": Given((2,), np.array([3, 4])), "x": Given((2, 6), np.ones((2, 6)))})
+    imported = import_model(
+        model, {"shape": Given((2,), np.array([3, 4])), "x": Given((2, 6), np.ones((2, 6)))}
+    )
     assert imported.specialised == {"shape": "Reshape: shape"}
     assert imported.program.inputs == ("x",) and imported.outputs[0].shape == (3, 4)
 
@@ -255,7 +265,10 @@ def test_what_is_imported_is_checked_and_played(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_said_of_inputs_is_read_with_care(options: list[str], said: str, tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
-    onnx.save(a_model([node("ReduceSum", "x axes", "y")], {"x": [2, 2], "axes": ([1], TensorProto.INT64)}, ["y"]), file)
+    onnx.save(
+        a_model([node("ReduceSum", "x axes", "y")], {"x": [2, 2], "axes": ([1], TensorProto.INT64)}, ["y"]),
+        file,
+    )
     answer = CliRunner().invoke(app, ["import", str(file), *options])
     assert answer.exit_code == 1 and said in " ".join(answer.output.split())
 
@@ -336,14 +349,24 @@ def test_what_would_grow_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch)
     def const(value: Any) -> Any:
         return numpy_helper.from_array(np.asarray(value), "c")
 
-    huge = a_model([node("ConstantOfShape", "c", "t"), node("Neg", "t", "y")], {}, ["y"], initializer=[const([1 << 20, 1 << 20])])
+    huge = a_model(
+        [node("ConstantOfShape", "c", "t"), node("Neg", "t", "y")],
+        {},
+        ["y"],
+        initializer=[const([1 << 20, 1 << 20])],
+    )
     assert "the buffers take 4,398,046,511,104 bytes" in reasons(huge)[0]
     body = helper.make_graph(
         [node("Identity", "go", "on"), node("Add", "v v", "w")], "body",
         [tensor("i", [], TensorProto.INT64), tensor("go", [], TensorProto.BOOL), tensor("v", [2])],
         [tensor("on", [], TensorProto.BOOL), tensor("w", [2])],
     )  # fmt: skip
-    endless = a_model([helper.make_node("Loop", ["c", "", "x"], ["y"], body=body)], {"x": [2]}, ["y"], initializer=[const(10**9)])
+    endless = a_model(
+        [helper.make_node("Loop", ["c", "", "x"], ["y"], body=body)],
+        {"x": [2]},
+        ["y"],
+        initializer=[const(10**9)],
+    )
     assert "more than 256 iterations" in reasons(endless)[0]
     again = helper.make_function("mine", "again", ["a"], ["b"], [helper.make_node("again", ["a"], ["b"], domain="mine")],
                                  [helper.make_opsetid("mine", 1)])  # fmt: skip

@@ -25,7 +25,8 @@ def import_onnx(
         bool, typer.Option("--check", help="Tell all that cannot be taken, and write nothing.")
     ] = False,
     to: Annotated[
-        Path | None, typer.Option("--to", help="The file for the text; without it, it is printed.", show_default=False)
+        Path | None,
+        typer.Option("--to", help="The file for the text; without it, it is printed.", show_default=False),
     ] = None,
     shapes: Annotated[
         list[str] | None,
@@ -33,12 +34,14 @@ def import_onnx(
     ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option("--value", help="The value of an input that says a shape, such as axes=0,1.", show_default=False),
+        typer.Option(
+            "--value", help="The value of an input that says a shape, such as axes=0,1.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Make one kernel's text of a model's operators: to check, play, time and export like any other.
 
-    Example: [bold]dojo import softmax.onnx --to softmax.dojo[/bold] and then [bold]dojo play softmax.dojo[/bold]
+    Example: [bold]dojo import softmax.onnx --to softmax.dojo[/bold], then [bold]dojo play softmax.dojo[/bold]
     or [bold]dojo import model.onnx --check --shape x=1x3x224x224[/bold]
     """
     try:
@@ -68,7 +71,9 @@ def import_onnx(
         beside = to.with_name(f"{to.name}.npz")
         with naming(beside):
             np.savez(beside, allow_pickle=False, **{n: _plain(v) for n, v in imported.weights.items()})
-        out.print(f"Wrote {escape(str(beside))}: the values of {', '.join(imported.weights)}.", soft_wrap=True)
+        out.print(
+            f"Wrote {escape(str(beside))}: the values of {', '.join(imported.weights)}.", soft_wrap=True
+        )
 
 
 def _plain(values: Any) -> Any:
@@ -83,13 +88,19 @@ def _tell(imported: Imported, given: dict[str, Given]) -> None:
             err.print(f"{escape(name)} says no shape: it stays an input.", style="dim", soft_wrap=True)
     if imported.specialised:
         told = ", ".join(f"{name} ({who})" for name, who in imported.specialised.items())
-        err.print(f"Taken for their values, which the text has in it: {escape(told)}.", style="dim", soft_wrap=True)
+        err.print(
+            f"Taken for their values, which the text has in it: {escape(told)}.", style="dim", soft_wrap=True
+        )
     if imported.weights:
         told = ", ".join(imported.weights)
-        err.print(f"Inputs of the text whose values the model has: {escape(told)}.", style="dim", soft_wrap=True)
+        err.print(
+            f"Inputs of the text whose values the model has: {escape(told)}.", style="dim", soft_wrap=True
+        )
     if imported.costly:
         err.print(
-            f"It takes more than one pass over the result: {', '.join(imported.costly)}.", style="dim", soft_wrap=True
+            f"It takes more than one pass over the result: {', '.join(imported.costly)}.",
+            style="dim",
+            soft_wrap=True,
         )
 
 
@@ -105,7 +116,9 @@ def _given(model: Any, shapes: list[str], values: list[str]) -> dict[str, Given]
         elif re.fullmatch(_SIZES, text):
             given[name] = Given(shape=_sizes(text))
         else:
-            raise Failure(f"--shape {said}: a shape reads 2x3 (scalar: no dimensions; [2x3,4x3]: a sequence of two).")
+            raise Failure(
+                f"--shape {said}: a shape reads 2x3 (scalar: no dimensions; [2x3,4x3]: a sequence of two)."
+            )
     for said in values:
         name, text = _named(said, "--value", "axes=0,1", inputs)
         kind = inputs[name].tensor_type
@@ -115,7 +128,11 @@ def _given(model: Any, shapes: list[str], values: list[str]) -> dict[str, Given]
         except ValueError:
             raise Failure(f"--value {said}: write numbers with commas between them.") from None
         known_shape = given[name].shape if name in given else None
-        shape = known_shape if known_shape is not None else (() if not kind.shape.dim and numbers.size == 1 else numbers.shape)
+        shape = (
+            known_shape
+            if known_shape is not None
+            else (() if not kind.shape.dim and numbers.size == 1 else numbers.shape)
+        )
         if int(np.prod(shape)) != numbers.size:
             raise Failure(f"--value {said}: {numbers.size} numbers do not make the shape {list(shape)}.")
         with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
 """What operators make arrays with: the primitives, and what ONNX's dtypes ask of them.
 
-f16 and bf16 are computed in f32 and rounded where the graph asks for 16 bits; narrower floating-point numbers and
-integers of less than a byte are storage, converted before anything is computed.
+f16 and bf16 are computed in f32 and rounded where the graph asks for 16 bits; narrower floating-point numbers
+and integers of less than a byte are storage, converted before anything is computed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _WIDE = {**dict.fromkeys((*HALVES, *NARROW_FLOATS), "f32"), "u4": "u8", "u2": "u8", "i4": "i8", "i2": "i8"}
 _RANK = ("bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64")
 
-DIRECT = False  # do texts read through indices that are data?
 Operand = Array | float | int | bool
 
 
@@ -43,7 +42,7 @@ def joint(dtypes: Sequence[str]) -> str:
 
 
 def array_of(graph: Graph, tensor: Tensor) -> Array:
-    """A tensor as an array; of one whose values are known, what the text computes or an input that is bound."""
+    """A tensor as an array; of known values, what the text computes or an input that is bound."""
     if tensor.array is not None:
         return tensor.array
     values = tensor.values
@@ -137,9 +136,7 @@ class Make:
             computed = dtype or joint([a.dtype for a in of] or ["f32"])
         if dtype is None:
             dtype = computed
-        made = [
-            o if isinstance(o, Array) else filled(self._as(o, computed), computed, ()) for o in operands
-        ]
+        made = [o if isinstance(o, Array) else filled(self._as(o, computed), computed, ()) for o in operands]
         return p.elementwise(self.b, function, *made, dtype=dtype)
 
     def formula(self, text: str, dtype: str | None = None, **operands: Operand) -> Array:
@@ -212,7 +209,7 @@ class Make:
         dtype = wide(x.dtype)
         if not axes:
             return self.convert(x, dtype)
-        return p.reduce(self.b, accumulation, x if x.dtype != "bool" else x, tuple(axes), keepdims=keep, dtype=dtype)
+        return p.reduce(self.b, accumulation, x, tuple(axes), keepdims=keep, dtype=dtype)
 
     def mean(self, x: Array, axes: Sequence[int], keep: bool = True) -> Array:
         count = math.prod(x.shape[a] for a in {a % len(x.shape) for a in axes}) if x.shape else 1
@@ -251,7 +248,9 @@ class Make:
         """A view: an axis as places, and the taps as a last axis."""
         return p.window(self.b, x, axis, width, stride, dilation)
 
-    def pad(self, x: Array, pads: Sequence[tuple[int, int]], mode: str = "constant", value: Operand = 0) -> Array:
+    def pad(
+        self, x: Array, pads: Sequence[tuple[int, int]], mode: str = "constant", value: Operand = 0
+    ) -> Array:
         if not any(map(any, pads)):
             return x
         if not isinstance(value, Array):
@@ -269,9 +268,8 @@ class Make:
         return whole
 
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
-        """``x`` at integer indices along an axis, which the indices' axes take the place of; negative ones count
-        from the end."""
-        self.costs("gather by comparison")
+        """``x`` at integer indices along an axis, which the indices' axes take the place of; negative ones
+        count from the end."""
         return p.gather(self.b, x, indices, axis)
 
     def along(self, x: Array, indices: Array, axis: int) -> Array:
@@ -279,25 +277,12 @@ class Make:
         the same or, of the indices, 1, but along that axis. Negative indices count from the end."""
         size, rank = x.shape[axis], len(x.shape)
         shape = tuple(x.shape[k] if k != axis else indices.shape[k] for k in range(rank))
-        indices = self.formula("select(i < 0, i + n, i)", i=indices, n=size, dtype=indices.dtype)
-        if DIRECT:
-            steps = [math.prod(x.shape[k + 1 :]) for k in range(rank)]
-            others = self.affine(shape, [0 if k == axis else step for k, step in enumerate(steps)], 0, "i64")
-            flat = self.formula("i * s + o", i=self.convert(indices, "i64"), s=steps[axis], o=others, dtype="i64")
-            return p.gather(self.b, self.reshape(x, (-1,)), self.broadcast(flat, shape), 0)
-        self.costs("gather by comparison")
-        rows = self.unsqueeze(self.transpose(x, [*[k for k in range(rank) if k != axis], axis]), [axis])
-        return self._chosen(
-            self.broadcast(rows, (*shape, size)), self.broadcast(self.unsqueeze(indices, [rank]), (*shape, size))
+        steps = [math.prod(x.shape[k + 1 :]) for k in range(rank)]
+        others = self.affine(shape, [0 if k == axis else step for k, step in enumerate(steps)])
+        flat = self.formula(
+            "select(i < 0, i + n, i) * s + o", i=indices, n=size, s=steps[axis], o=others, dtype="i64"
         )
-
-    def _chosen(self, rows: Array, at: Array) -> Array:
-        """Of the last axis the place that is asked for."""
-        last = len(rows.shape) - 1
-        same = self.map("==", self.iota(rows.shape, last, "i64"), at)
-        chosen = self.where(same, rows, 0, dtype=rows.dtype)
-        accumulation = "max" if rows.dtype == "bool" else "+"
-        return p.reduce(self.b, accumulation, self.broadcast(chosen, rows.shape), (last,), dtype=rows.dtype)
+        return p.gather(self.b, self.reshape(x, (-1,)), self.broadcast(flat, shape), 0)
 
     def costs(self, encoding: str) -> None:
         """Note that the text takes more than one pass over the result."""

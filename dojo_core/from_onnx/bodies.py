@@ -38,7 +38,9 @@ def body_of(
     if version is None:
         return None
     types = [_type_of(value).SerializeToString() for value in inputs]
-    body = schema.get_context_dependent_function_with_opset_version(version, filled.SerializeToString(), types)
+    body = schema.get_context_dependent_function_with_opset_version(
+        version, filled.SerializeToString(), types
+    )
     if not body:
         return None
     function.ParseFromString(body)

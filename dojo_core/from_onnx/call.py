@@ -104,7 +104,9 @@ class Call(Make):
     def tensor(self, k: int) -> Tensor:
         value = self.given(k)
         if isinstance(value, Nothing):
-            raise Refusal(f"Its input {self._input_name(k)} is an optional without an element.", "Give it one.")
+            raise Refusal(
+                f"Its input {self._input_name(k)} is an optional without an element.", "Give it one."
+            )
         if not isinstance(value, Tensor):
             raise Refusal(f"Its input {self._input_name(k)} is a sequence, not a tensor.", "Mend the model.")
         return value
@@ -149,13 +151,12 @@ class Call(Make):
         if tensor.values is not None:
             return tensor.values
         given = self.graph.given
-        if tensor.sources and all(
-            n in given and given[n].values is not None for n in tensor.sources
-        ):
+        if tensor.sources and all(n in given and given[n].values is not None for n in tensor.sources):
             raise Asked(tensor.sources, f"{self.name}: {self._input_name(k)}")
         sources = ", ".join(sorted(tensor.sources - set(self.graph.specialised))) or "what is computed"
         raise Refusal(
-            f"Its {self._input_name(k)} says a shape, or how to compute, and is not known: it comes from {sources}.",
+            f"Its {self._input_name(k)} says a shape, or how to compute, and is not known: "
+            f"it comes from {sources}.",
             "Give its value (--value NAME=1,2,3), or make it an initializer.",
         )
 
@@ -175,7 +176,10 @@ class Call(Make):
 
     def axis_of(self, axis: int, rank: int) -> int:
         if not -rank <= axis < rank and not (rank == 0 and axis in (0, -1)):
-            raise Refusal(f"Its axis {axis} is none of a tensor of {rank} dimensions.", f"Axes are {-rank} to {rank - 1}.")
+            raise Refusal(
+                f"Its axis {axis} is none of a tensor of {rank} dimensions.",
+                f"Axes are {-rank} to {rank - 1}.",
+            )
         return int(axis % rank) if rank else 0
 
     def _input_name(self, k: int) -> str:
@@ -206,7 +210,9 @@ class Call(Make):
             import numpy as np
 
             return known(np.zeros(array.shape), element)
-        if array.dtype != element and not (array.dtype == "f32" and wide(element) == "f32" and element in ("f16", "bf16")):
+        if array.dtype != element and not (
+            array.dtype == "f32" and wide(element) == "f32" and element in ("f16", "bf16")
+        ):
             array = self.convert(array, element)
         return Tensor(element, array.shape, array=array, sources=self.sources)
 
@@ -236,8 +242,9 @@ class Call(Make):
 
 
 _NAMED = {
-    "float": "f32", "double": "f64", "int64": "i64", "int32": "i32", "int8": "i8", "int16": "i16", "uint8": "u8", "bool": "bool",
-    "float16": "f16", "bfloat16": "bf16", "uint16": "u16", "uint32": "u32", "uint64": "u64",
+    "float": "f32", "double": "f64", "int64": "i64", "int32": "i32", "int8": "i8", "int16": "i16",
+    "uint8": "u8", "bool": "bool", "float16": "f16", "bfloat16": "bf16", "uint16": "u16",
+    "uint32": "u32", "uint64": "u64",
 }  # fmt: skip
 
 

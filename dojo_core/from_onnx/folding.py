@@ -28,7 +28,8 @@ def _quotient(a: Numbers, b: Numbers) -> Numbers:
 _BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _quotient,
     "Equal": np.equal, "Greater": np.greater, "Less": np.less, "GreaterOrEqual": np.greater_equal,
-    "LessOrEqual": np.less_equal, "Mod": lambda a, b: _remainder(a, b), "Pow": np.power, "And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor,
+    "LessOrEqual": np.less_equal, "Mod": lambda a, b: _remainder(a, b), "Pow": np.power,
+    "And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor,
 }  # fmt: skip
 _UNARY: dict[str, Callable[[Numbers], Numbers]] = {
     "Neg": np.negative, "Abs": np.abs, "Not": np.logical_not, "Floor": np.floor, "Ceil": np.ceil,
@@ -55,7 +56,7 @@ def _reduced(function: Any, arrays: Sequence[Numbers]) -> Numbers:
 
 
 def fold(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> list[Value] | None:
-    """The results of a node whose inputs are known, where they are worked out at import; None: they are not."""
+    """The results of a node whose inputs are known; None: they are not worked out at import."""
     if node.domain not in ("", "ai.onnx"):
         return None
     tensors = [v for v in inputs if v is not None]

@@ -101,7 +101,7 @@ class Port:
 class Imported:
     """A model as one kernel. ``program`` is what its text says.
 
-    ``weights`` are arrays of the text that the model brings values for, ``specialised`` graph inputs that were
+    ``weights`` are arrays of the text that the model has values for, ``specialised`` graph inputs that were
     taken for their values and the operators that asked, ``costly`` encodings that take more than one pass.
     """
 
@@ -191,7 +191,16 @@ class Graph:
         if self.reasons:
             raise NotImported(self.reasons)
         if not any(port.arrays for port in outputs):
-            raise NotImported([Reason("graph", self.name, "All its outputs are without elements.", "There is nothing to compute.")])
+            raise NotImported(
+                [
+                    Reason(
+                        "graph",
+                        self.name,
+                        "All its outputs are without elements.",
+                        "There is nothing to compute.",
+                    )
+                ]
+            )
         try:
             program = self.b.program()
         except (BuildError, TextError) as fault:
@@ -199,7 +208,7 @@ class Graph:
         used = set(program.inputs)
         kept = [p if set(p.arrays) <= used else _without(p, used) for p in inputs]
         weights = {n: v for n, v in {**self.weights, **self.b.constants}.items() if n in used}
-        asked = {n: o for n, o in self.specialised.items()}
+        asked = dict(self.specialised)
         return Imported(self.name, program, tuple(kept), tuple(outputs), weights, asked, tuple(self.costly))
 
     def _input(self, info: onnx.ValueInfoProto) -> tuple[Value, Port]:
@@ -216,7 +225,8 @@ class Graph:
             of = kind.sequence_type.elem_type
             if given.items is None:
                 raise Refusal(
-                    "It is a sequence, whose length the model does not say.", f"Give it: --shape {name}=[2x3,2x3]"
+                    "It is a sequence, whose length the model does not say.",
+                    f"Give it: --shape {name}=[2x3,2x3]",
                 )
             element = dtype_of(of.tensor_type.elem_type) if of.tensor_type.elem_type else "f32"
             pairs = [self._input_of(f"{name}_{k}", of, item) for k, item in enumerate(given.items)]
@@ -292,17 +302,33 @@ class Graph:
         try:
             values = numpy_helper.to_array(tensor)
         except Exception:  # what a damaged one raises is not said anywhere
-            raise Refusal(f"The values of {tensor.name or 'a constant'} cannot be read.", "Export the model again.") from None
+            raise Refusal(
+                f"The values of {tensor.name or 'a constant'} cannot be read.", "Export the model again."
+            ) from None
         return Tensor(element, values.shape, values=values, name=tensor.name)
 
     # ------------------------------------------------------------------ nodes
 
-    def run(self, nodes: Sequence[onnx.NodeProto], scope: dict[str, Value], attributes: Mapping[str, Any] | None = None) -> None:
+    def run(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        scope: dict[str, Value],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
         """Go through nodes in their order; what they give is put into ``scope``."""
         for node in nodes:
             self.steps += 1
             if self.steps > STEPS:
-                raise NotImported([Reason("graph", self.name, f"It takes more than {STEPS:,} steps with its loops unrolled.", "Take out a part.")])
+                raise NotImported(
+                    [
+                        Reason(
+                            "graph",
+                            self.name,
+                            f"It takes more than {STEPS:,} steps with its loops unrolled.",
+                            "Take out a part.",
+                        )
+                    ]
+                )
             outputs = [name for name in node.output if name]
             try:
                 results = self.node(node, scope, attributes or {})
@@ -315,7 +341,9 @@ class Graph:
                 if name:
                     scope[name] = value
 
-    def node(self, node: onnx.NodeProto, scope: dict[str, Value], attributes: Mapping[str, Any]) -> list[Value]:
+    def node(
+        self, node: onnx.NodeProto, scope: dict[str, Value], attributes: Mapping[str, Any]
+    ) -> list[Value]:
         inputs: list[Value | None] = []
         for name in node.input:
             if name and name not in scope:
@@ -345,7 +373,11 @@ class Graph:
         return self.function(function, bound, inputs, len(node.output))
 
     def function(
-        self, function: onnx.FunctionProto, attributes: Mapping[str, Any], inputs: Sequence[Value | None], outputs: int
+        self,
+        function: onnx.FunctionProto,
+        attributes: Mapping[str, Any],
+        inputs: Sequence[Value | None],
+        outputs: int,
     ) -> list[Value]:
         """What a function gives, its nodes gone through with these inputs (None: left out)."""
         self.depth += 1
@@ -357,7 +389,10 @@ class Graph:
                 scope[name] = value
         absent = set(function.input) - set(scope)
         before, own = self.opset, self.opsets
-        self.opsets = {**own, **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}}
+        self.opsets = {
+            **own,
+            **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import},
+        }
         self.opset = self.opsets.get("", before)
         nodes = [_without_inputs(n, absent) for n in function.node]
         found = len(self.reasons)
@@ -376,7 +411,9 @@ class Graph:
             results.append(Nothing() if value is None else value)
         return results
 
-    def subgraph(self, graph: onnx.GraphProto, scope: Mapping[str, Value], inputs: Sequence[Value]) -> list[Value]:
+    def subgraph(
+        self, graph: onnx.GraphProto, scope: Mapping[str, Value], inputs: Sequence[Value]
+    ) -> list[Value]:
         """What a graph in an attribute gives: it sees the names around it."""
         self.depth += 1
         if self.depth > DEPTH:
@@ -533,8 +570,14 @@ def _static(kind: Any, name: str) -> tuple[int, ...]:
 def _without(port: Port, used: set[str]) -> Port:
     """An input that the text does not read."""
     if port.sequence:
-        return Port(port.name, tuple(a for a in port.arrays if a in used), port.element, None, True,
-                    items=tuple(_without(i, used) for i in port.items))
+        return Port(
+            port.name,
+            tuple(a for a in port.arrays if a in used),
+            port.element,
+            None,
+            True,
+            items=tuple(_without(i, used) for i in port.items),
+        )
     return Port(port.name, tuple(a for a in port.arrays if a in used), port.element, port.shape)
 
 

@@ -32,7 +32,8 @@ def read_model(path: str | Path) -> onnx.ModelProto:
         if size > MODEL_BYTES:
             raise Refusal(
                 f"{path} has {size / 2**20:,.0f} MiB, and files up to {MODEL_BYTES >> 20} MiB are read.",
-                "Take out what one kernel needs: onnx.utils.extract_model(path, 'part.onnx', inputs, outputs); "
+                "Take out what one kernel needs: onnx.utils.extract_model(path, 'part.onnx', inputs, "
+                "outputs); "
                 "weights are inputs of a kernel, and need not be in the file.",
             )
         content = path.read_bytes()
@@ -45,7 +46,7 @@ def model_of(content: bytes, called: str = "The model") -> onnx.ModelProto:
     """The model in the bytes of a file, checked. Raises Refusal."""
     need("onnx", "dojo import")
     import onnx
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
     model = onnx.ModelProto()
     try:
@@ -91,7 +92,9 @@ def check(model: onnx.ModelProto, called: str = "The model") -> None:
 
 def opset(model: onnx.ModelProto, domain: str = "") -> int:
     """The version of the standard's operators that a model uses (0: none)."""
-    versions = [o.version for o in model.opset_import if o.domain in (("", "ai.onnx") if not domain else (domain,))]
+    versions = [
+        o.version for o in model.opset_import if o.domain in (("", "ai.onnx") if not domain else (domain,))
+    ]
     return int(max(versions, default=0))
 
 
@@ -151,13 +154,14 @@ def _check_external(graph: onnx.GraphProto, folder: Path) -> None:
             place = Path(location)
             if not location or place.is_absolute() or ".." in place.parts:
                 raise Refusal(
-                    f"The initializer {tensor.name} is said to lie in {location!r}, outside of the model's folder, "
-                    "where nothing is read.",
+                    f"The initializer {tensor.name} is said to lie in {location!r}, outside of the model's "
+                    "folder, where nothing is read.",
                     SAVE_INSIDE,
                 )
             if not (folder / place).is_file():
                 raise Refusal(
-                    f"The initializer {tensor.name} lies in the file {location}, which is not beside the model.",
-                    f"Copy it to {folder / place}, or delete the initializer's data and give its name among the "
+                    f"The initializer {tensor.name} lies in the file {location}, which is not beside the "
+                    "model.",
+                    f"Copy it to {folder / place}, or delete the initializer and give its name among the "
                     "graph's inputs: weights are inputs of a kernel.",
                 )

@@ -1,4 +1,4 @@
-"""What a name of an ONNX graph stands for while it is imported: a tensor, known or computed; a sequence; nothing."""
+"""What a name of an ONNX graph stands for while it is imported: a tensor, a sequence, nothing."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.primitives.builder import Array
+from dojo_core.primitives.array import Array
 from dojo_core.program.tree import DTYPE_BYTES
 
 Numbers = np.ndarray[Any, Any]
 
 # The Dojo's name of each element type of ONNX (TensorProto.DataType), whether this Dojo has it or not.
 ELEMENTS = {
-    1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64", 12: "u32",
-    13: "u64", 16: "bf16", 17: "f8e4m3fn", 18: "f8e4m3fnuz", 19: "f8e5m2", 20: "f8e5m2fnuz", 21: "u4", 22: "i4",
-    23: "f4e2m1fn", 24: "f8e8m0fnu", 25: "u2", 26: "i2",
+    1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "bool", 10: "f16", 11: "f64",
+    12: "u32", 13: "u64", 16: "bf16", 17: "f8e4m3fn", 18: "f8e4m3fnuz", 19: "f8e5m2", 20: "f8e5m2fnuz",
+    21: "u4", 22: "i4", 23: "f4e2m1fn", 24: "f8e8m0fnu", 25: "u2", 26: "i2",
 }  # fmt: skip
-TYPE_NAMES = {
-    8: "strings", 14: "complex64", 15: "complex128",
-}  # fmt: skip
+TYPE_NAMES = {8: "strings", 14: "complex64", 15: "complex128"}
 CODES = {name: code for code, name in ELEMENTS.items()}
 HALVES = ("f16", "bf16")
 NARROW_FLOATS = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1fn", "f8e8m0fnu")
@@ -95,7 +93,10 @@ def dtype_of(code: int) -> str:
     if code in ELEMENTS:
         return ELEMENTS[code]
     if code in TYPE_NAMES:
-        raise Refusal(f"It holds {TYPE_NAMES[code]}, which are no numbers of a kernel.", "Leave it to the program around.")
+        raise Refusal(
+            f"It holds {TYPE_NAMES[code]}, which are no numbers of a kernel.",
+            "Leave it to the program around.",
+        )
     raise Refusal(f"Its element type {code} is none of ONNX.", "Export the model again.")
 
 
@@ -119,7 +120,9 @@ def numpy_dtype(element: str) -> np.dtype[Any]:
 
 def bits(element: str) -> int:
     """How many bits an element has in a file."""
-    return {"u4": 4, "i4": 4, "f4e2m1fn": 4, "u2": 2, "i2": 2}.get(element) or 8 * numpy_dtype(element).itemsize
+    return {"u4": 4, "i4": 4, "f4e2m1fn": 4, "u2": 2, "i2": 2}.get(element) or 8 * numpy_dtype(
+        element
+    ).itemsize
 
 
 def of_numpy(dtype: np.dtype[Any]) -> str:
@@ -137,8 +140,10 @@ def known(values: Numbers | Sequence[Any] | float | int, element: str) -> Tensor
     """A tensor whose values are known."""
     array = np.asarray(values)
     if array.size > KNOWN_ELEMENTS:
-        raise Refusal(f"A constant of {array.size} elements is too large to be worked out at import.",
-                      "Make it an input of the graph.")
+        raise Refusal(
+            f"A constant of {array.size} elements is too large to be worked out at import.",
+            "Make it an input of the graph.",
+        )
     with np.errstate(all="ignore"):
         array = array.astype(numpy_dtype(element))
     return Tensor(element, array.shape, values=array)

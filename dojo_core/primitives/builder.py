@@ -14,7 +14,7 @@ from dojo_core.primitives.array import Array, BuildError, axis_of, identifier, i
 from dojo_core.primitives.elision import without_copies
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
-from dojo_core.program.tables import Index, affine, composed
+from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, affine, composed
 from dojo_core.program.text import parse
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -65,6 +65,7 @@ class Builder:
         self.body: list[Node] = []
         self.tables = self.table_values = 0  # how many, and their values together
         self.reserved: set[str] = set()  # names of tables
+        self.index_arrays: set[str] = set()  # that indices are read from
 
     # -------------------------------------------------------------- interface
 
@@ -187,7 +188,8 @@ class Builder:
         if not self.outputs:
             raise BuildError(f"{self.name} has no output: give it one.")
         stored = frozenset(output.stored for output in self.outputs.values())
-        body = without_copies(_needed(self.body, stored), self.temporaries, stored)
+        kept = stored | self.index_arrays  # an index names its array, not a place in another
+        body = without_copies(_needed(self.body, stored), self.temporaries, kept)
         needed = set(stored).union(*map(_accessed, body))
         names = self._names(needed)
         buffers = [_buffer(name, each.dtype, each.shape) for name, each in self.inputs.items()]
@@ -339,7 +341,12 @@ def _renamed(node: Node, names: Mapping[str, str], places: Mapping[str, tuple[Af
         index: tuple[Index, ...] = old.index
         if old.array in places:
             index = tuple(composed(form, dict(enumerate(old.index))) for form in places[old.array])
+        index = tuple(form.replaced(lookup) if isinstance(form, Indirect) else form for form in index)
         return Access(names[old.array], index)
+
+    def lookup(old: Lookup) -> Lookup:
+        assert isinstance(old.source, IndexArray)
+        return Lookup(replace(old.source, name=names[old.source.name]), old.at)
 
     def operand(old: Operand) -> Operand:
         return access(old) if isinstance(old, Access) else old

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.primitives.array import Array, BuildError, axis_of
+from dojo_core.primitives.array import Array, BuildError, Factors, axis_of
 from dojo_core.primitives.builder import Builder
 from dojo_core.primitives.constants import lookup
-from dojo_core.primitives.elementwise import formula, iterator
-from dojo_core.primitives.reductions import reduce
-from dojo_core.primitives.views import axis_number, broadcast, plain, transpose, unsqueeze
+from dojo_core.primitives.elementwise import formula
+from dojo_core.primitives.views import axis_number, plain
 from dojo_core.program.affine import Affine
-from dojo_core.program.tables import Indirect, composed
+from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, affine, composed
 from dojo_core.program.tree import Access, Number
 
 
@@ -21,7 +20,7 @@ def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int
     """The elements at the indices along an axis, which the indices' axes replace, as NumPy's ``take``.
 
     Indices count from the end where they are negative. Known ones (NumPy's, or numbers and iterators) are a
-    view; an array's are compared with every place. Raises BuildError for a known index beyond the axis.
+    view, and so are an array's, which the text reads through. Raises BuildError for a known index beyond.
     """
     axis = axis_number(array, axis)
     if not isinstance(indices, Array):
@@ -29,7 +28,7 @@ def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int
     if indices.empty or array.empty:
         axes = (*array.axes[:axis], *indices.axes, *array.axes[axis + 1 :])
         return Array(array.dtype, Number(0), axes)
-    return _compared(b, array, indices, axis)
+    return _through(b, array, indices, axis)
 
 
 def take(b: Builder, array: Array, indices: np.ndarray[Any, Any], axis: int) -> Array:
@@ -84,19 +83,45 @@ def _recomposed(form: Indirect, images: dict[int, Any]) -> Any:
     return more + rest if isinstance(more, Indirect) else rest + more
 
 
-def _compared(b: Builder, array: Array, indices: Array, axis: int) -> Array:
-    """By comparison with every place: what there is while the text form has no indices that are data."""
-    size, rank, inner = array.shape[axis], len(array.axes), len(indices.axes)
-    # Axes: those before, those of the indices, those behind, the places.
-    order = [k for k in range(rank) if k != axis] + [axis]
-    spread = transpose(b, array, order)
-    spread = unsqueeze(b, spread, range(axis, axis + inner))
-    behind = rank - axis - 1
-    at = unsqueeze(b, indices, range(-behind - 1, 0)) if behind + 1 else indices
-    shape = (*array.shape[:axis], *indices.shape, *array.shape[axis + 1 :], size)
-    places = iterator(b, shape, len(shape) - 1, indices.dtype)
-    counted = formula(b, "select(i < 0, i + n, i)", i=at, n=size)
-    chosen = formula(b, "select(i == k, x, 0)", dtype=array.dtype, i=counted, k=places, x=spread)
-    return reduce(
-        b, "max" if array.dtype == "bool" else "+", broadcast(b, chosen, shape), -1, dtype=array.dtype
+def _through(b: Builder, array: Array, indices: Array, axis: int) -> Array:
+    """A view through an array of indices, which are counted from the front and kept in range first.
+
+    One beyond the axis is the nearest that there is: the text form reads nothing outside of an array.
+    """
+    size = array.shape[axis]
+    array = plain(b, array, axis)
+    if not isinstance(array.operand, Access) or any(isinstance(f, Indirect) for f in array.operand.index):
+        array = b.copy(array)
+        array = plain(b, array, axis)
+    text = (
+        "max(min(i, last), 0)"
+        if indices.dtype.startswith("u")
+        else "max(min(select(i < 0, i + n, i), last), 0)"
     )
+    named: dict[str, Any] = (
+        {"last": size - 1} if indices.dtype.startswith("u") else {"last": size - 1, "n": size}
+    )
+    at = formula(b, text, i=indices, **named)
+    at = at if isinstance(at.operand, Access) else b.copy(at)
+    operand, inner = array.operand, at.axes
+    axes = (*array.axes[:axis], *inner, *array.axes[axis + 1 :])
+    if not array.axes[axis]:  # one place, whatever the index
+        return _spread(array, axis, inner)
+    assert isinstance(at.operand, Access) and isinstance(operand, Access)
+    first, count = array.numbers(axis).start, sum(map(len, inner))
+    moved = {n: Affine.iterator(first + n) for n in range(count)}
+    places = tuple(form.substitute(moved) for form in at.operand.index)
+    source = IndexArray(at.operand.array, 0, size - 1)
+    b.index_arrays.add(source.name)
+    images: dict[int, Index] = {n: Affine.iterator(n) for n in range(first)}
+    images |= {n: Affine.iterator(n + count - 1) for n in range(first + 1, len(array.factors))}
+    images[first] = Indirect.make([(Lookup(source, tuple(affine(f) for f in places)), 1)], Affine())
+    index = tuple(composed(affine(form), images) for form in operand.index)
+    return Array(array.dtype, Access(operand.array, index), axes)
+
+
+def _spread(array: Array, axis: int, inner: tuple[Factors, ...]) -> Array:
+    """An axis of one place repeated along others."""
+    first, count = array.numbers(axis).start, sum(map(len, inner))
+    images = {n: Affine.iterator(n if n < first else n + count) for n in range(len(array.factors))}
+    return array.with_axes((*array.axes[:axis], *inner, *array.axes[axis + 1 :]), images)

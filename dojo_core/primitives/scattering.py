@@ -11,15 +11,17 @@ from dojo_core.program.tree import Access, Number, Op
 
 
 def scatter(b: Builder, base: Array, places: Array, updates: Array, accumulate: str = "") -> Array:
-    """A copy of ``base`` [P, R] whose rows at ``places`` [U] are those of ``updates`` [U, R], the later of two
-    at one place; or accumulated with them (``+ * max min``).
+    """A copy of ``base`` [P, R] whose rows at ``places`` [U] are those of ``updates`` [U, R], the later of
+    two at one place; or accumulated with them (``+ * max min``).
 
     A place beyond the array writes nothing. The cost is U passes over the result.
     """
     rows, width = base.shape
     (count,) = places.shape
     if updates.shape != (count, width):
-        raise BuildError(f"{count} places of rows of {width} take no updates of the shape {list(updates.shape)}.")
+        raise BuildError(
+            f"{count} places of rows of {width} take no updates of the shape {list(updates.shape)}."
+        )
     result = fresh(b, base.dtype, (rows, width))
     write(b, result, "", base)
     if not count or base.empty:
@@ -45,5 +47,3 @@ def scatter(b: Builder, base: Array, places: Array, updates: Array, accumulate: 
         op = Op(target, accumulate, "select", (here, update, Number(IDENTITY[accumulate])))
     b.add(*nest(sizes, (op,)))
     return result
-
-

@@ -16,7 +16,10 @@ BEYOND: dict[str, tuple[str, str]] = {
     "StringConcat": (_STRINGS, _OUTSIDE),
     "StringNormalizer": (_STRINGS, _OUTSIDE),
     "StringSplit": (_STRINGS, _OUTSIDE),
-    "ImageDecoder": ("It reads compressed images (JPEG, PNG, …), and a kernel computes with numbers.", _OUTSIDE),
+    "ImageDecoder": (
+        "It reads compressed images (JPEG, PNG, …), and a kernel computes with numbers.",
+        _OUTSIDE,
+    ),
     "Bernoulli": (_RANDOM, _OUTSIDE),
     "Multinomial": (_RANDOM, _OUTSIDE),
     "RandomNormal": (_RANDOM, _OUTSIDE),

@@ -53,10 +53,14 @@ def einsum(c: Call) -> Array:
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(arrays):
-        raise Refusal(f"Its equation {equation} names {len(terms)} tensors, and there are {len(arrays)}.", "Mend the model.")
+        raise Refusal(
+            f"Its equation {equation} names {len(terms)} tensors, and there are {len(arrays)}.",
+            "Mend the model.",
+        )
     free = [letter for letter in LETTERS if letter not in equation]
     longest = max(
-        (len(a.shape) - len(t.replace("...", "")) for t, a in zip(terms, arrays, strict=True) if "..." in t), default=0
+        (len(a.shape) - len(t.replace("...", "")) for t, a in zip(terms, arrays, strict=True) if "..." in t),
+        default=0,
     )
     dots = "".join(free[:longest])
     named = []
@@ -81,7 +85,9 @@ def determinant(c: Call) -> Array:
     if len(shape) < 2 or shape[-2] != n:
         raise Refusal(f"It takes square matrices, not {list(shape)}.", "Mend the model.")
     if n > 4:
-        raise Refusal(f"A determinant of {n} by {n} asks for pivots that hang on data.", "Compute it outside.")
+        raise Refusal(
+            f"A determinant of {n} by {n} asks for pivots that hang on data.", "Compute it outside."
+        )
 
     def cell(row: int, column: int) -> Array:
         rank = len(shape)

@@ -12,7 +12,7 @@ ITERATIONS = 256  # of a loop that is unrolled
 
 @operator("If")
 def if_(c: Call) -> list[Value]:
-    """The branch that a known condition takes; of a condition that is data both, where they give tensors alike."""
+    """The branch that a known condition takes; of one that is data both, where they give tensors alike."""
     then, other = c.attributes["then_branch"].g, c.attributes["else_branch"].g
     condition = c.tensor(0)
     if condition.values is None:
@@ -43,7 +43,10 @@ def loop(c: Call) -> list[Value]:
     k = 0
     while going and (count is None or k < count):
         if k >= ITERATIONS:
-            raise Refusal(f"It has more than {ITERATIONS} iterations, which would be unrolled.", "Write it as a Scan, or take out its body.")
+            raise Refusal(
+                f"It has more than {ITERATIONS} iterations, which would be unrolled.",
+                "Write it as a Scan, or take out its body.",
+            )
         results = c.graph.subgraph(body, c.scope, [known(k, "i64"), known(True, "bool"), *carried])
         carried = results[1 : 1 + len(carried)]
         rows.append(results[1 + len(carried) :])
@@ -96,11 +99,15 @@ def _scanned(c: Call, inputs: list[Value], scanned: int, body: object) -> list[V
         raise Refusal(f"Its sequences have the lengths {sorted(lengths)}.", "Mend the model.")
     (count,) = lengths
     if not 0 < count <= ITERATIONS:
-        raise Refusal(f"It has {count} iterations, and 1 to {ITERATIONS} are unrolled.", "Compute it outside of the kernel.")
+        raise Refusal(
+            f"It has {count} iterations, and 1 to {ITERATIONS} are unrolled.",
+            "Compute it outside of the kernel.",
+        )
     given: list[list[Value]] = []
     for k in range(count):
         taken = [
-            _place(c, t, a, count - 1 - k if back else k) for t, a, back in zip(tensors, axes, backwards, strict=True)
+            _place(c, t, a, count - 1 - k if back else k)
+            for t, a, back in zip(tensors, axes, backwards, strict=True)
         ]
         results = c.graph.subgraph(body, c.scope, [*states, *taken])  # type: ignore[arg-type]
         states = results[: len(states)]
@@ -127,7 +134,9 @@ def _place(c: Call, tensor: Tensor, axis: int, k: int) -> Tensor:
 def _scan_of_batches(c: Call, scanned: int) -> list[Value]:
     """Before opset 9: an axis of batches in front, each its own scan."""
     if c.has(0):
-        raise Refusal("It gives the lengths of its sequences as data.", "Export the model with opset 9 or newer.")
+        raise Refusal(
+            "It gives the lengths of its sequences as data.", "Export the model with opset 9 or newer."
+        )
     inputs = [c.given(k) for k in range(1, len(c.inputs))]
     tensors = [t for t in inputs if isinstance(t, Tensor)]
     batches: list[list[Value]] = []

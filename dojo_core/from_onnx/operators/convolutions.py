@@ -36,12 +36,17 @@ def windows_of(c: Call, size: Sequence[int], kernel: Sequence[int], ceil: bool =
     given = c.attribute("pads")
     auto = c.attribute("auto_pad", "NOTSET") or "NOTSET"
     for name, value, count in (
-        ("strides", strides, rank), ("dilations", dilations, rank), ("kernel_shape", kernel, rank), ("pads", given, 2 * rank)
+        ("strides", strides, rank), ("dilations", dilations, rank),
+        ("kernel_shape", kernel, rank), ("pads", given, 2 * rank),
     ):  # fmt: skip
         if value is not None and len(value) != count:
-            raise Refusal(f"Its {name} has {len(value)} numbers for {rank} spatial dimensions.", f"Give {count}.")
+            raise Refusal(
+                f"Its {name} has {len(value)} numbers for {rank} spatial dimensions.", f"Give {count}."
+            )
     if min((*strides, *dilations, *kernel), default=1) < 1 or min(given or [0]) < 0:
-        raise Refusal("Its strides, dilations or kernel_shape are below 1, or its pads below 0.", "Mend the model.")
+        raise Refusal(
+            "Its strides, dilations or kernel_shape are below 1, or its pads below 0.", "Mend the model."
+        )
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     if auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Refusal(f"Its auto_pad is {auto!r}.", "Give NOTSET, VALID, SAME_UPPER or SAME_LOWER.")
@@ -59,8 +64,11 @@ def windows_of(c: Call, size: Sequence[int], kernel: Sequence[int], ceil: bool =
         count = (-(-room // s) if ceil else room // s) + 1
         if ceil and (count - 1) * s >= n + before:  # a window that begins behind the end is none
             count -= 1
-        if count < 1 or room < 0 and not ceil:
-            raise Refusal(f"A window that reaches over {r} does not fit {n} with the padding {before} and {after}.", "Mend the model.")
+        if count < 1 or (room < 0 and not ceil):
+            raise Refusal(
+                f"A window that reaches over {r} does not fit {n} with the padding {before} and {after}.",
+                "Mend the model.",
+            )
         places.append(count)
     return Windows(tuple(size), tuple(kernel), strides, dilations, pads, tuple(places))
 
@@ -69,7 +77,9 @@ def kernel_shape(c: Call, weight: Array) -> tuple[int, ...]:
     shape = weight.shape[2:]
     given = c.attribute("kernel_shape")
     if given and tuple(given) != shape:
-        raise Refusal(f"Its kernel_shape {list(given)} is not that of its weights {list(shape)}.", "Mend the model.")
+        raise Refusal(
+            f"Its kernel_shape {list(given)} is not that of its weights {list(shape)}.", "Mend the model."
+        )
     return shape
 
 
@@ -77,7 +87,9 @@ def kernel_shape(c: Call, weight: Array) -> tuple[int, ...]:
 def conv(c: Call) -> Array:
     x, weight = c.computed(0), c.computed(1)
     if len(x.shape) < 3 or len(weight.shape) != len(x.shape):
-        raise Refusal(f"{list(x.shape)} and {list(weight.shape)} are no image and filters.", "Mend the model.")
+        raise Refusal(
+            f"{list(x.shape)} and {list(weight.shape)} are no image and filters.", "Mend the model."
+        )
     windows = windows_of(c, x.shape[2:], kernel_shape(c, weight))
     return convolve(c, x, weight, windows, c.computed(2) if c.has(2) else None)
 
@@ -130,7 +142,9 @@ def conv_transpose(c: Call) -> Array:
         flat = given or [0] * (2 * rank)
         pads = [(flat[k], flat[k + rank]) for k in range(rank)]
     bias = c.computed(2) if c.has(2) else None
-    return p.convolve_transposed(c.b, x, weight, bias, strides, dilations, groups, pads, extra, joint([x.dtype]))
+    return p.convolve_transposed(
+        c.b, x, weight, bias, strides, dilations, groups, pads, extra, joint([x.dtype])
+    )
 
 
 @operator("Col2Im")
@@ -145,7 +159,8 @@ def col2im(c: Call) -> Array:
     n, rows, _ = x.shape
     channels = rows // math.prod(block)
     places = [
-        (image[k] + flat[k] + flat[k + rank] - (block[k] - 1) * dilations[k] - 1) // strides[k] + 1 for k in range(rank)
+        (image[k] + flat[k] + flat[k + rank] - (block[k] - 1) * dilations[k] - 1) // strides[k] + 1
+        for k in range(rank)
     ]
     if math.prod(places) != x.shape[2] or channels * math.prod(block) != rows:
         raise Refusal(f"Its image {image} and blocks {block} do not fit {list(x.shape)}.", "Mend the model.")

@@ -20,10 +20,18 @@ def concat(c: Call) -> Array | Tensor:
 
 
 def joined(c: Call, tensors: list[Tensor], axis: int) -> Array | Tensor:
-    if len({len(t.shape) for t in tensors}) > 1 or len({t.shape[:axis] + t.shape[axis + 1 :] for t in tensors}) > 1:
-        raise Refusal(f"The shapes {', '.join(str(list(t.shape)) for t in tensors)} do not go together.", "Mend the model.")
+    if (
+        len({len(t.shape) for t in tensors}) > 1
+        or len({t.shape[:axis] + t.shape[axis + 1 :] for t in tensors}) > 1
+    ):
+        raise Refusal(
+            f"The shapes {', '.join(str(list(t.shape)) for t in tensors)} do not go together.",
+            "Mend the model.",
+        )
     if all(t.values is not None for t in tensors):
-        return known(np.concatenate([t.values for t in tensors if t.values is not None], axis), tensors[0].element)
+        return known(
+            np.concatenate([t.values for t in tensors if t.values is not None], axis), tensors[0].element
+        )
     arrays = [c.of(t) for t in tensors if t.size]
     if len({a.dtype for a in arrays}) > 1:  # f16 and bf16, some of them held in f32
         arrays = [c.wide(a) for a in arrays]

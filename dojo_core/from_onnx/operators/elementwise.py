@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dojo_core.from_onnx.arrays import joint, not_a_number, wide
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, HALVES, Refusal, Tensor, bits, checked, dtype_of, known
@@ -9,10 +11,10 @@ from dojo_core.primitives.array import Array
 
 # An operator and the function of the Dojo's that it is.
 _FUNCTIONS = {
-    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
-    "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Log": "log",
-    "Neg": "neg", "Round": "round", "Sigmoid": "sigmoid", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan",
-    "Tanh": "tanh",
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan",
+    "Atanh": "atanh", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp",
+    "Floor": "floor", "Log": "log", "Neg": "neg", "Round": "round", "Sigmoid": "sigmoid", "Sin": "sin",
+    "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
 
 # An operator as a formula; its attributes are named as they are.
@@ -47,7 +49,9 @@ def function(c: Call) -> Array:
 @operator(*_FORMULAS)
 def formula(c: Call) -> Array:
     text = _FORMULAS[c.name]
-    named = {name: float(c.attribute(name)) for name in ("alpha", "beta", "gamma", "lambd", "bias") if name in text}
+    named: dict[str, Any] = {
+        name: float(c.attribute(name)) for name in ("alpha", "beta", "gamma", "lambd", "bias") if name in text
+    }
     x = c.computed(0)
     if x.dtype not in FLOATS:  # Shrink has integers too
         return c.convert(c.formula(text, x=c.convert(x, "f64"), **named), x.dtype)
@@ -72,7 +76,9 @@ def prelu(c: Call) -> Array:
 @operator("Gelu")
 def gelu(c: Call) -> Array:
     if c.choice("approximate", ("none", "tanh")) == "tanh":
-        return c.formula("0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))", x=c.computed(0))
+        return c.formula(
+            "0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))", x=c.computed(0)
+        )
     return c.formula("0.5 * x * (1 + erf(x * 0.7071067811865476))", x=c.computed(0))
 
 
@@ -162,7 +168,7 @@ def _cast_known(tensor: Tensor, element: str) -> Tensor | None:
     return None
 
 
-# Beyond these a number that is not saturated is NaN: half way to the next one, which is taken where it is even.
+# Beyond these a number that is not saturated is NaN: half way to the next one, taken where it is even.
 _UNSATURATED = {"f8e4m3fn": "abs(x) > 464", "f8e4m3fnuz": "abs(x) >= 248", "f8e5m2fnuz": "abs(x) >= 61440"}
 
 
@@ -171,7 +177,9 @@ def cast_array(c: Call, array: Array, source: str, element: str) -> Array:
     checked(element)
     if source in HALVES and array.dtype == "f32":  # what was left unrounded is rounded where it is cast
         array = c.convert(array, source)
-    if element in ("u4", "i4", "u2", "i2") and source in FLOATS:  # the bits of a whole number, where the text's saturate
+    if (
+        element in ("u4", "i4", "u2", "i2") and source in FLOATS
+    ):  # the bits of a whole number, where the text's saturate
         array = c.convert(c.wide(array), "i32")
     if element.startswith("f8") and element != "f8e8m0fnu" and not c.attribute("saturate", 1):
         if element not in _UNSATURATED:
@@ -190,7 +198,9 @@ def bitcast(c: Call) -> Tensor:
     if bits(source) != bits(element):
         raise Refusal(f"{source} and {element} have not as many bits.", "Mend the model.")
     if source in FLOATS or element in FLOATS:
-        raise Refusal("Texts do not see the bits of a floating-point number.", "Cast its bits outside of the kernel.")
+        raise Refusal(
+            "Texts do not see the bits of a floating-point number.", "Cast its bits outside of the kernel."
+        )
     array = c.convert(c.array(0), element)
     return Tensor(element, array.shape, array=array, sources=c.sources)
 

@@ -41,7 +41,9 @@ def gather_elements(c: Call) -> Array:
     for k, size in enumerate(shape):
         if k != axis:
             if size > x.shape[k]:
-                raise Refusal(f"Its indices {list(shape)} are larger than {list(x.shape)}.", "Mend the model.")
+                raise Refusal(
+                    f"Its indices {list(shape)} are larger than {list(x.shape)}.", "Mend the model."
+                )
             x = c.places(x, k, 0, size)
     return c.along(x, c.array(1), axis)
 
@@ -109,15 +111,20 @@ def top_k(c: Call) -> tuple[Array, Array]:
     pairs = (*rows.shape, size)
     i, j = c.iota(pairs, rank - 1), c.iota(pairs, rank)
     sign = ">" if largest else "<"
-    ahead = c.formula(f"select(o {sign} m, 1, select(o == m, j < i, 0))", o=other, m=mine, i=i, j=j, dtype="i64")
+    ahead = c.formula(
+        f"select(o {sign} m, 1, select(o == m, j < i, 0))", o=other, m=mine, i=i, j=j, dtype="i64"
+    )
     place = c.reduce("+", c.broadcast(ahead, pairs), [rank], False)  # [..., n]
     chosen_shape = (*rows.shape[:-1], k, size)
     here = c.map("==", c.iota(chosen_shape, rank - 1), c.unsqueeze(place, [rank - 1]))
-    index = c.reduce("+", c.broadcast(c.where(here, c.iota(chosen_shape, rank), 0, dtype="i64"), chosen_shape), [rank], False)
+    index = c.reduce(
+        "+",
+        c.broadcast(c.where(here, c.iota(chosen_shape, rank), 0, dtype="i64"), chosen_shape),
+        [rank],
+        False,
+    )
     dtype = joint([x.dtype])
     taken = c.where(here, c.broadcast(c.unsqueeze(rows, [rank - 1]), chosen_shape), 0, dtype=dtype)
     value = c.reduce("+", c.broadcast(taken, chosen_shape), [rank], False)
     back = [order.index(a) for a in range(rank)]
     return c.transpose(value, back), c.transpose(index, back)
-
-

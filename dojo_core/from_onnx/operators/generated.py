@@ -38,7 +38,9 @@ def constant_of_shape(c: Call) -> Array | Tensor:
     if math.prod(shape) <= 4096:
         return known(np.full(shape, value.reshape(-1)[0]), element)
     number = value.reshape(-1)[0]
-    return Tensor(element, shape, array=c.number(float(number) if element in FLOATS else int(number), element, shape))
+    return Tensor(
+        element, shape, array=c.number(float(number) if element in FLOATS else int(number), element, shape)
+    )
 
 
 @operator("EyeLike")
@@ -72,7 +74,9 @@ def range_(c: Call) -> Array | Tensor:
         return known(np.zeros(0), element)
     k = c.iota((count,), 0, "f32" if element in FLOATS else element)
     wide = "f64" if element == "f64" else "f32"
-    made = c.formula("k * delta + start", k=k, delta=delta, start=start, dtype=wide if element in FLOATS else element)
+    made = c.formula(
+        "k * delta + start", k=k, delta=delta, start=start, dtype=wide if element in FLOATS else element
+    )
     return Tensor(element, (count,), array=made)
 
 

@@ -31,7 +31,11 @@ def resize(c: Call) -> Array:
     if mode not in ("nearest", "linear", "cubic"):
         raise Refusal(f"Its mode is {mode!r}.", "Give nearest, linear or cubic.")
     for k, axis in enumerate(axes):
-        if scales[k] == 1 and sizes[k] == shape[axis] and c.attribute("coordinate_transformation_mode") != "tf_crop_and_resize":
+        if (
+            scales[k] == 1
+            and sizes[k] == shape[axis]
+            and c.attribute("coordinate_transformation_mode") != "tf_crop_and_resize"
+        ):
             continue
         taps, weights, outside = _taps(c, shape[axis], sizes[k], scales[k], roi[k], mode)
         x = _interpolated(c, x, axis, taps, weights, outside)
@@ -154,13 +158,16 @@ def _taps(
     return taps, weights, outside
 
 
-def _interpolated(c: Call, x: Array, axis: int, taps: Numbers, weights: Numbers | None, outside: Numbers) -> Array:
+def _interpolated(
+    c: Call, x: Array, axis: int, taps: Numbers, weights: Numbers | None, outside: Numbers
+) -> Array:
     dtype = joint([x.dtype])
     rows = p.gather(c.b, x, taps, axis)
     if weights is not None:
         rank = len(x.shape)
         names = [f"a{k}" for k in range(rank)]
-        form = f"{' '.join((*names[: axis + 1], 'tap', *names[axis + 1 :]))}, {names[axis]} tap -> {' '.join(names)}"
+        tapped = (*names[: axis + 1], "tap", *names[axis + 1 :])
+        form = f"{' '.join(tapped)}, {names[axis]} tap -> {' '.join(names)}"
         rows = c.contract(form, c.b.copy(rows, whole=True), p.constant(c.b, weights, dtype), dtype=dtype)
     if outside.any():
         shape = [len(outside) if k == axis else 1 for k in range(len(x.shape))]
@@ -172,12 +179,22 @@ def _interpolated(c: Call, x: Array, axis: int, taps: Numbers, weights: Numbers 
 # ---------------------------------------------------------------------------- sampling: places are data
 
 
-def sampled(c: Call, image: Array, places: Sequence[Array], mode: str, padding: str, align: bool, batch: Array | None = None, maximum: bool = False) -> Array:
+def sampled(
+    c: Call,
+    image: Array,
+    places: Sequence[Array],
+    mode: str,
+    padding: str,
+    align: bool,
+    batch: Array | None = None,
+    maximum: bool = False,
+) -> Array:
     """An image [B, C, size…] at places [R, P], one array of coordinates for each spatial axis: [R, C, P].
 
-    ``padding``: what lies beyond: ``zeros``, ``border``, ``reflection`` (about the pixels' centres where ``align``).
-    ``batch`` [R] says which image; without it R is B. With ``maximum`` the largest of the weighed neighbours counts, not
-    their sum.
+    ``padding``: what lies beyond: ``zeros``, ``border``, ``reflection`` (about the pixels' centres where
+    ``align``).
+    ``batch`` [R] says which image; without it R is B. With ``maximum`` the largest of the weighed neighbours
+    counts, not their sum.
     """
     count, channels, *size = image.shape
     rows, points = places[0].shape
@@ -204,11 +221,15 @@ def sampled(c: Call, image: Array, places: Sequence[Array], mode: str, padding: 
     for weight in weights:
         value = c.mul(value, c.unsqueeze(weight, [rank + 2]))
     over = list(range(2, 2 + rank))
-    total = c.reduce("max" if maximum else "+", c.broadcast(value, (rows, points, *[taps] * rank, channels)), over, False)
+    total = c.reduce(
+        "max" if maximum else "+", c.broadcast(value, (rows, points, *[taps] * rank, channels)), over, False
+    )
     return c.transpose(total, (0, 2, 1))
 
 
-def _neighbours(c: Call, at: Array, n: int, taps: int, mode: str, padding: str, align: bool) -> tuple[Array, Array]:
+def _neighbours(
+    c: Call, at: Array, n: int, taps: int, mode: str, padding: str, align: bool
+) -> tuple[Array, Array]:
     """The places around ``at`` [R, P, 1] and their weights, [R, P, taps]."""
     low, high = (0.0, n - 1.0) if align else (-0.5, n - 0.5)
     if mode == "nearest":
@@ -256,10 +277,20 @@ def _reflected(c: Call, x: Array, low: float, high: float) -> Array:
 def grid_sample(c: Call) -> Array:
     x, grid = c.computed(0), c.computed(1)
     rank = len(x.shape) - 2
-    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(c.attribute("mode", "linear"), c.attribute("mode", "linear"))
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
+        c.attribute("mode", "linear"), c.attribute("mode", "linear")
+    )
     padding, align = c.choice("padding_mode", ("zeros", "border", "reflection")), c.flag("align_corners")
-    if mode not in ("linear", "nearest", "cubic") or rank < 1 or grid.shape[-1] != rank or len(grid.shape) != rank + 2:
-        raise Refusal(f"Its mode {mode!r} or the shapes {list(x.shape)} and {list(grid.shape)} do not fit.", "Mend the model.")
+    if (
+        mode not in ("linear", "nearest", "cubic")
+        or rank < 1
+        or grid.shape[-1] != rank
+        or len(grid.shape) != rank + 2
+    ):
+        raise Refusal(
+            f"Its mode {mode!r} or the shapes {list(x.shape)} and {list(grid.shape)} do not fit.",
+            "Mend the model.",
+        )
     count, spatial = x.shape[0], grid.shape[1:-1]
     points = math.prod(spatial)
     places = []
@@ -278,7 +309,9 @@ def roi_align(c: Call) -> Array:
     x, rois, batch = c.computed(0), c.computed(1), c.array(2)
     ratio = int(c.attribute("sampling_ratio", 0))
     if ratio < 1:
-        raise Refusal("Its sampling_ratio is 0, so that the number of samples hangs on data.", "Give one of at least 1.")
+        raise Refusal(
+            "Its sampling_ratio is 0, so that the number of samples hangs on data.", "Give one of at least 1."
+        )
     high, wide = int(c.attribute("output_height", 1)), int(c.attribute("output_width", 1))
     scale = float(c.attribute("spatial_scale", 1.0))
     half = c.since >= 16 and c.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel"

@@ -33,7 +33,9 @@ def batch_normalization(c: Call) -> list[Array | None]:
     momentum = float(c.attribute("momentum", 0.9))
     results: list[Array | None] = [c.formula(text, x=x, m=mean, v=variance, e=epsilon, s=scale, b=bias)]
     for k, new in ((3, mean), (4, variance)):
-        running = c.formula("r * f + n * g", r=c.computed(k), f=momentum, n=c.reshape(new, c.shape(k)), g=1 - momentum)
+        running = c.formula(
+            "r * f + n * g", r=c.computed(k), f=momentum, n=c.reshape(new, c.shape(k)), g=1 - momentum
+        )
         results.append(running)
     return results
 
@@ -43,7 +45,13 @@ def instance_normalization(c: Call) -> Array:
     x, epsilon = c.computed(0), float(c.attribute("epsilon", 1e-5))
     mean, variance = moments(c, x, list(range(2, c.rank(0))))
     return c.formula(
-        "(x - m) / sqrt(v + e) * s + b", x=x, m=mean, v=variance, e=epsilon, s=_channels(c, 1), b=_channels(c, 2)
+        "(x - m) / sqrt(v + e) * s + b",
+        x=x,
+        m=mean,
+        v=variance,
+        e=epsilon,
+        s=_channels(c, 1),
+        b=_channels(c, 2),
     )
 
 
@@ -73,7 +81,10 @@ def local_response(c: Call) -> Array:
     x, size = c.computed(0), int(c.attribute("size"))
     alpha, beta, bias = (float(c.attribute(name)) for name in ("alpha", "beta", "bias"))
     if c.rank(0) < 2 or size < 1:
-        raise Refusal(f"It takes [N, C, …] and a size of at least 1, not {list(c.shape(0))} and {size}.", "Mend the model.")
+        raise Refusal(
+            f"It takes [N, C, …] and a size of at least 1, not {list(c.shape(0))} and {size}.",
+            "Mend the model.",
+        )
     before = (size - 1) // 2
     pads = [(0, 0)] * c.rank(0)
     pads[1] = before, math.ceil((size - 1) / 2)

@@ -31,7 +31,14 @@ def max_pool(c: Call) -> tuple[Array, ...]:
         return (_pooled(c, "max"),)
     x, w = c.computed(0), _windows(c)
     top, place = p.max_pool_with_places(
-        c.b, x, w.kernel, w.strides, w.dilations, w.pads, c.flag("ceil_mode"), column_major=c.flag("storage_order")
+        c.b,
+        x,
+        w.kernel,
+        w.strides,
+        w.dilations,
+        w.pads,
+        c.flag("ceil_mode"),
+        column_major=c.flag("storage_order"),
     )
     plane = math.prod(w.size)  # places count through the whole tensor
     image = c.affine((*x.shape[:2], *[1] * len(w.size)), [x.shape[1] * plane, plane, *[0] * len(w.size)])
@@ -56,9 +63,7 @@ def max_unpool(c: Call) -> Array:
     kernel, rank = c.attribute("kernel_shape"), c.rank(0) - 2
     strides = c.attribute("strides") or [1] * rank
     pads = c.attribute("pads") or [0] * (2 * rank)
-    size = [
-        (shape[2 + k] - 1) * strides[k] - pads[k] - pads[k + rank] + kernel[k] for k in range(rank)
-    ]
+    size = [(shape[2 + k] - 1) * strides[k] - pads[k] - pads[k + rank] + kernel[k] for k in range(rank)]
     whole = [*shape[:2], *size]
     indices = c.reshape(c.array(1), (math.prod(shape),))
     base = c.number(0, x.dtype, (math.prod(whole), 1))

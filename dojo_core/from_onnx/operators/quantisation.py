@@ -29,13 +29,15 @@ def quantised(c: Call, x: Array, zero: Array | None, element: str) -> Tensor:
     else:
         low, high = limits(element)
         text = "max(min(round(x) + z, high), low)"
-        whole = c.formula(text, x=x, z=zero if zero is not None else 0, low=low, high=high, dtype=joint([x.dtype]))
+        whole = c.formula(
+            text, x=x, z=zero if zero is not None else 0, low=low, high=high, dtype=joint([x.dtype])
+        )
         array = c.convert(whole, element)
     return Tensor(element, array.shape, array=array, sources=c.sources)
 
 
 def _spread(c: Call, k: int, shape: tuple[int, ...], axis: int, block: int) -> Array:
-    """A scale or zero point beside [shape]: one number, one for each place of an axis, or one for each block."""
+    """A scale or zero point beside [shape]: one number, or one for each place or block of an axis."""
     array, given = c.array(k), c.shape(k)
     if math.prod(given) == 1 and len(given) <= 1:
         return c.reshape(array, ())
@@ -79,10 +81,17 @@ def dequantize(c: Call) -> Tensor:
     if c.has(2):
         zero = c.wide(_spread(c, 2, x.shape, axis, block))
         if x.dtype not in FLOATS:
-            x, zero = (c.convert(each, "i64" if x.dtype in ("i32", "u32", "i64") else "i32") for each in (x, zero))
+            x, zero = (
+                c.convert(each, "i64" if x.dtype in ("i32", "u32", "i64") else "i32") for each in (x, zero)
+            )
         x = c.sub(x, zero)
     result = c.map("*", c.convert(x, "f32"), c.convert(c.wide(scale), "f32"), dtype="f32")
-    return Tensor(element, result.shape, array=result if wide(element) == "f32" else c.convert(result, element), sources=c.sources)
+    return Tensor(
+        element,
+        result.shape,
+        array=result if wide(element) == "f32" else c.convert(result, element),
+        sources=c.sources,
+    )
 
 
 @operator("MatMulInteger")
@@ -116,7 +125,9 @@ def qlinear_conv(c: Call) -> Tensor:
 
 
 def _requantised(c: Call, total: Array, first: Array, second: Array, scale: int, zero: int) -> Tensor:
-    first, second, out = (c.reshape(s, ()) if math.prod(s.shape) == 1 else s for s in (first, second, c.computed(scale)))
+    first, second, out = (
+        c.reshape(s, ()) if math.prod(s.shape) == 1 else s for s in (first, second, c.computed(scale))
+    )
     units = c.formula("t * (f * s / o)", t=c.convert(total, "f32"), f=first, s=second, o=out, dtype="f32")
     tensor = c.tensor(zero)
     point = c.of(tensor)

@@ -15,8 +15,9 @@ from dojo_core.program.tree import Access, Node, Number, Op, Operand, substitute
 
 # Functions with the defaults of what they take: alpha, beta.
 ACTIVATIONS = {
-    "relu": (), "tanh": (), "sigmoid": (), "affine": (1.0, 0.0), "leakyrelu": (0.01,), "thresholdedrelu": (1.0,),
-    "scaledtanh": (1.0, 1.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0,), "softsign": (), "softplus": (),
+    "relu": (), "tanh": (), "sigmoid": (), "affine": (1.0, 0.0), "leakyrelu": (0.01,),
+    "thresholdedrelu": (1.0,), "scaledtanh": (1.0, 1.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0,), "softsign": (),
+    "softplus": (),
 }  # fmt: skip
 T, N, H, K = (Affine.iterator(d) for d in range(4))
 
@@ -94,7 +95,7 @@ class Step:
 
 @dataclass
 class Layer:
-    """One direction of a recurrent node, brought to time first; ``gates`` are what x gives, [T, N, gates*H]."""
+    """One direction of a recurrent node, time first; ``gates`` is what x gives, [T, N, gates*H]."""
 
     c: Call
     steps: int
@@ -223,7 +224,9 @@ def _functions(c: Call, per: int, directions: int) -> list[tuple[str, tuple[floa
     given = "activations" in c.attributes
     names = [n.lower() for n in (c.attribute("activations") if given else _DEFAULTS[c.name] * directions)]
     if len(names) != per * directions or not set(names) <= set(ACTIVATIONS):
-        raise Refusal(f"Its activations are {names}.", f"Give {per * directions} of {', '.join(ACTIVATIONS)}.")
+        raise Refusal(
+            f"Its activations are {names}.", f"Give {per * directions} of {', '.join(ACTIVATIONS)}."
+        )
     alphas, betas = list(c.attribute("activation_alpha") or []), list(c.attribute("activation_beta") or [])
     functions = []
     for name in names:

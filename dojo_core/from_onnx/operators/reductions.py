@@ -77,8 +77,20 @@ def _of_none(c: Call, over: list[int], keep: bool, element: str) -> Tensor:
     """Over no elements: the identity."""
     shape = [1 if k in over else s for k, s in enumerate(c.shape(0)) if keep or k not in over]
     infinite = element in FLOATS
-    lowest = -math.inf if infinite else 0 if element == "bool" or element[0] == "u" else -(2 ** (int(element[1:]) - 1))
-    highest = math.inf if infinite else 1 if element == "bool" else 2 ** (int(element[1:]) - (element[0] != "u")) - 1
+    lowest = (
+        -math.inf
+        if infinite
+        else 0
+        if element == "bool" or element[0] == "u"
+        else -(2 ** (int(element[1:]) - 1))
+    )
+    highest = (
+        math.inf
+        if infinite
+        else 1
+        if element == "bool"
+        else 2 ** (int(element[1:]) - (element[0] != "u")) - 1
+    )
     value = {
         "ReduceMax": lowest, "ReduceMin": highest, "ReduceProd": 1, "ReduceLogSum": -math.inf,
         "ReduceLogSumExp": -math.inf, "ReduceMean": math.nan,
@@ -153,5 +165,3 @@ def softmax(c: Call) -> Array:
         total = c.reduce("+", c.map("exp", lower), over)
         result = c.formula("d - log(s)", d=lower, s=total)
     return c.reshape(result, shape) if c.since < 13 else result
-
-

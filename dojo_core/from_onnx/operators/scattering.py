@@ -14,8 +14,8 @@ REDUCTIONS = {"none": "", "add": "+", "mul": "*", "max": "max", "min": "min"}
 
 
 def scattered(c: Call, base: Array, places: Array, updates: Array, accumulate: str = "") -> Array:
-    """Rows of ``base`` [P, R] replaced by (or accumulated with) rows of ``updates`` [U, R] at ``places`` [U], in
-    their order."""
+    """Rows of ``base`` [P, R] replaced by (or accumulated with) those of ``updates`` [U, R] at ``places``
+    [U], in their order."""
     c.costs("scatter by comparison")
     return scatter(c.b, base, places, updates, accumulate)
 
@@ -33,11 +33,15 @@ def scatter_elements(c: Call) -> Array:
     axis, shape = c.axis(default=0), c.shape(0)
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     others = c.affine(at.shape, [0 if k == axis else s for k, s in enumerate(steps)])
-    flat = c.formula("select(i < 0, i + n, i) * s + o", i=at, n=shape[axis], s=steps[axis], o=others, dtype="i64")
+    flat = c.formula(
+        "select(i < 0, i + n, i) * s + o", i=at, n=shape[axis], s=steps[axis], o=others, dtype="i64"
+    )
     count = math.prod(at.shape)
     base = c.reshape(x, (math.prod(shape), 1))
     rows = c.reshape(updates, (count, 1))
-    return c.reshape(scattered(c, base, c.reshape(c.broadcast(flat, at.shape), (count,)), rows, _reduction(c)), shape)
+    return c.reshape(
+        scattered(c, base, c.reshape(c.broadcast(flat, at.shape), (count,)), rows, _reduction(c)), shape
+    )
 
 
 @operator("ScatterND")
@@ -67,5 +71,7 @@ def tensor_scatter(c: Call) -> Array:
         behind = c.formula("select(d < 0, d + n, d)", d=behind, n=size)
     inside = c.formula("select(d >= 0, d < n, 0)", d=behind, n=length, dtype="bool")
     at = c.formula("max(min(d, n), 0)", d=behind, n=length - 1)
-    moved = c.along(update, c.broadcast(at, [shape[0], *(s if k == axis else 1 for k, s in enumerate(whole) if k)]), axis)
+    moved = c.along(
+        update, c.broadcast(at, [shape[0], *(s if k == axis else 1 for k, s in enumerate(whole) if k)]), axis
+    )
     return c.where(inside, moved, cache, dtype=cache.dtype)

@@ -13,7 +13,6 @@ from dojo_core.from_onnx.values import Refusal, Tensor, dtype_of
 from dojo_core.primitives.array import Array
 
 
-
 def _wave(c: Call, function: str, length: int, rows: int, columns: int, dtype: str) -> Array:
     """``cos`` or ``sin`` of 2π·row·column/length, [rows, columns]: one turn's values, looked up."""
     angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
@@ -89,7 +88,9 @@ def _real_inverse(c: Call, x: Array, axis: int) -> Array:
     twice[0] = 1.0
     if length % 2 == 0:
         twice[-1] = 1.0
-    weight = c.reshape(p.constant(c.b, twice / length, dtype), [half if k == axis else 1 for k in range(len(x.shape) - 1)])
+    weight = c.reshape(
+        p.constant(c.b, twice / length, dtype), [half if k == axis else 1 for k in range(len(x.shape) - 1)]
+    )
     cos, sin = (_wave(c, f, length, length, half, dtype) for f in ("cos", "sin"))
     names = [f"a{k}" for k in range(len(parts[0].shape))]
     result = [name if k != axis else "places" for k, name in enumerate(names)]
@@ -111,7 +112,10 @@ def stft(c: Call) -> Array:
         raise Refusal("It has neither a window nor a frame_length.", "Give one of them.")
     length = c.integer(3) if c.has(3) else window.shape[0] if window is not None else 0
     if not 1 <= length <= x.shape[1] or step < 1:
-        raise Refusal(f"Frames of {length} with a step of {step} do not fit a signal of {x.shape[1]}.", "Mend the model.")
+        raise Refusal(
+            f"Frames of {length} with a step of {step} do not fit a signal of {x.shape[1]}.",
+            "Mend the model.",
+        )
     frames = [c.window(part, 1, length, step) for part in _parts(c, x)]  # [batch, frames, length]
     if window is not None:
         frames = [c.mul(frame, window) for frame in frames]

@@ -6,7 +6,7 @@ import numpy as np
 
 from dojo_core import primitives as p
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.values import Refusal
+from dojo_core.from_onnx.values import Numbers, Refusal
 from dojo_core.primitives.array import Array
 
 
@@ -15,7 +15,9 @@ def tf_idf(c: Call) -> Array:
     """How often each n-gram of a pool occurs: every one is compared at every place."""
     pool = c.attribute("pool_int64s")
     if not pool:
-        raise Refusal("Its pool is of strings, and a kernel computes with numbers.", "Number the words outside.")
+        raise Refusal(
+            "Its pool is of strings, and a kernel computes with numbers.", "Number the words outside."
+        )
     x, single = c.array(0), c.rank(0) == 1
     x = c.unsqueeze(x, [0]) if single else x
     rows, length = x.shape
@@ -42,11 +44,12 @@ def tf_idf(c: Call) -> Array:
     return c.squeeze(result, [0]) if single else result
 
 
-def _counted(c: Call, x: Array, tokens: np.ndarray, n: int, rows: int, length: int, grams: int) -> Array:  # type: ignore[type-arg]
+def _counted(c: Call, x: Array, tokens: Numbers, n: int, rows: int, length: int, grams: int) -> Array:
     """[rows, grams], in f32."""
     total: Array | None = None
-    wanted = min(c.attribute("min_gram_length"), n) == c.attribute("min_gram_length") and n <= c.attribute("max_gram_length")
-    for skip in range(c.attribute("max_skip_count") + 1 if n > 1 else 1) if wanted else ():
+    if not c.attribute("min_gram_length") <= n <= c.attribute("max_gram_length"):
+        return c.number(0, "f32", (rows, grams))
+    for skip in range(c.attribute("max_skip_count") + 1 if n > 1 else 1):
         places = length - (n - 1) * (skip + 1)
         if places < 1:
             continue

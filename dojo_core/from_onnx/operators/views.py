@@ -60,9 +60,15 @@ def flatten(c: Call) -> Array | Tensor:
 def squeeze(c: Call) -> Array | Tensor:
     shape = c.shape(0)
     axes = c.attribute("axes") if c.since < 13 else c.ints(1) if c.has(1) else None
-    gone = {c.axis_of(a, len(shape)) for a in axes} if axes is not None else {k for k, s in enumerate(shape) if s == 1}
+    gone = (
+        {c.axis_of(a, len(shape)) for a in axes}
+        if axes is not None
+        else {k for k, s in enumerate(shape) if s == 1}
+    )
     if any(shape[a] != 1 for a in gone):
-        raise Refusal(f"Only axes of size 1 can go, and {list(shape)} has others at {sorted(gone)}.", "Mend the model.")
+        raise Refusal(
+            f"Only axes of size 1 can go, and {list(shape)} has others at {sorted(gone)}.", "Mend the model."
+        )
     return _reshaped(c, [s for k, s in enumerate(shape) if k not in gone])
 
 
@@ -123,17 +129,17 @@ def slice_(c: Call) -> Array | Tensor:
     steps = steps or [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or len(set(axes)) < len(axes) or 0 in steps:
         raise Refusal("Its starts, ends, axes and steps do not fit together.", "Mend the model.")
-    chosen = {a: indices(tensor.shape[a], s, e, d) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)}
+    chosen = {
+        a: indices(tensor.shape[a], s, e, d) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)
+    }
     if tensor.values is not None:
-        parts = tuple(list(chosen[a]) if a in chosen else slice(None) for a in range(rank))
         values = tensor.values
-        for a, part in enumerate(parts):
-            if isinstance(part, list):
-                values = values.take(part, axis=a)
+        for axis, places in chosen.items():
+            values = values.take(list(places), axis=axis)
         return known(values, tensor.element)
     array = c.array(0)
-    for axis, part in chosen.items():
-        array = c.places(array, axis, part.start if len(part) else 0, len(part), part.step)
+    for axis, places in chosen.items():
+        array = c.places(array, axis, places.start if len(places) else 0, len(places), places.step)
     return array
 
 
@@ -172,7 +178,9 @@ def _parts(c: Call, axis: int, sizes: list[int]) -> list[Array | Tensor]:
 def _blocks(c: Call) -> tuple[int, int, int, int, int]:
     shape, block = c.shape(0), c.attribute("blocksize")
     if len(shape) != 4 or not block or block < 1:
-        raise Refusal(f"It takes 4 dimensions and a blocksize, not {list(shape)} and {block}.", "Mend the model.")
+        raise Refusal(
+            f"It takes 4 dimensions and a blocksize, not {list(shape)} and {block}.", "Mend the model."
+        )
     n, ch, h, w = shape
     return n, ch, h, w, block
 
@@ -208,5 +216,3 @@ def shape_of(c: Call) -> Tensor:
 @operator("Size")
 def size_of(c: Call) -> Tensor:
     return c.constant(c.tensor(0).size)
-
-
