@@ -36,6 +36,7 @@ from dojo_core.targets.cpu.measurer import Measurer
 log = logging.getLogger(__name__)
 
 FORMAT = 1  # of the document
+TOLD = 0.98  # of the time told last: a search tells what is faster than that
 LARGEST = 64 << 20  # characters of it
 DOCUMENT, PAGE, FOLDER = "operators.json", "operators.html", "library"
 OURS = "It could not be made: a fault of ours, noted in the log."
@@ -203,7 +204,7 @@ class Shelf:
                 row.reason = (
                     "The heuristic pass took too long, or made nothing that is right: the start stands alone."
                 )
-            self._best(row, case)
+            _note(row, best_choice(case, policy, self.records))
             row.status = "ok"
         return True
 
@@ -211,16 +212,23 @@ class Shelf:
         case = self.made[row.title]
         if self.plan.budget and not self._is_searched(row) and row.heuristic is not None:
             with self._guarded(row, "search", fatal=False):
+                told = row.best
 
                 def on_event(event: Event) -> None:
+                    nonlocal told
                     row.programs = max(row.programs, event.evaluation)
+                    best = event.best.seconds if event.best is not None else None
+                    if best is not None and (told is None or best < TOLD * told):
+                        told = best
+                        after = f"{event.evaluation} of {self.plan.budget} programs"
+                        self.say(f"  {row.title}: {seconds_text(best)} after {after}")
 
                 came = search(
                     case, self.plan.policy, self.plan.agent, self.plan.budget, self.measurer, until, on_event
                 )
                 row.programs, row.whole, row.searched = came.programs, came.whole, self.plan.search
             with self._guarded(row, "export", fatal=False):
-                self._best(row, case)
+                _note(row, best_choice(case, self.plan.policy, self.records))
         if self.plan.rounds and self._is_to_be_compared(row):
             with self._guarded(row, "compare", fatal=False):
                 choice = best_choice(case, self.plan.policy, self.records)
@@ -230,12 +238,6 @@ class Shelf:
                 row.compared = row.best_program
         self.say(f"[{place}] {row.title}: {row.gain()}{self._beside(row)}")
         self.write()
-
-    def _best(self, row: Row, case: Made) -> None:
-        choice = best_choice(case, self.plan.policy, self.records)
-        row.best = choice.record.seconds if choice.record is not None else None
-        row.best_program, row.source = choice.program.hash, choice.source
-        row.moves = None if choice.moves is None else len(choice.moves)
 
     def _is_searched(self, row: Row) -> bool:
         return row.whole and row.searched == self.plan.search
@@ -309,6 +311,7 @@ class Shelf:
                 case = self.made.get(row.title) or made(self.cases[row.title])
                 choice = replace(best_choice(case, self.plan.policy, self.records), shape=row.shape)
                 row.exported = ""
+                _note(row, choice)  # a search may have been stopped in the middle
                 try:
                     library([*fit, choice], self.plan.name)
                 except (NotExported, NotGeneratable, ValueError) as refusal:
@@ -343,6 +346,13 @@ class Shelf:
         self.plan.folder.mkdir(parents=True, exist_ok=True)
         write_text(self.plan.folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
         write_text(self.plan.folder / PAGE, page(document))
+
+
+def _note(row: Row, choice: Choice) -> None:
+    """What of a case is exported."""
+    row.best = choice.record.seconds if choice.record is not None else None
+    row.best_program, row.source = choice.program.hash, choice.source
+    row.moves = None if choice.moves is None else len(choice.moves)
 
 
 def _read(file: Path) -> list[Row]:
