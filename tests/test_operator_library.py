@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agents.cli import app
-from agents.operators import compared
+from agents.operators import compared, tuned
 from agents.operators.listed import NotListed, chosen, operators, read
 from agents.operators.node import NotImported, Refusal, made
 from agents.operators.shelf import Plan, Shelf
@@ -208,6 +208,18 @@ def test_the_list_is_shown_with_what_cannot_be_taken():
     told = dojo("--onnx", "--only", "MaxRoiPool,Shape,Conv", "--list").stdout
     assert "x f32 1x64x56x56, w f32 64x64x3x3, b f32 64; pads = [1, 1, 1, 1]" in told
     assert "Its windows hang on data" in told and "nothing is left to compute" in told
+
+
+@pytest.mark.soak
+def test_a_long_text_is_played_in_a_process_of_its_own(monkeypatch):
+    case = made(operators()["Softmax"].cases[1])
+    here = tuned.passed(case, "reassoc")
+    monkeypatch.setattr(tuned, "LONG", 0)
+    there = tuned.passed(case, "reassoc")
+    assert here.current.program == there.current.program
+    monkeypatch.setattr(tuned, "PASS_SECONDS", 0.01)
+    with pytest.raises(tuned.NotTuned, match=r"It takes more than 0\.01 s"):
+        tuned.passed(case, "reassoc")
 
 
 @pytest.mark.soak

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 
 from agents.passes import play_pass
-from dojo_core.game import Game
+from dojo_core.game import Game, GameFull
+from dojo_core.moves import IllegalMove
 
 
 def main() -> None:
     game = Game.from_text(sys.stdin.read())
-    play_pass(game, "heuristic")
+    try:
+        play_pass(game, "heuristic")
+    except (IllegalMove, GameFull) as fault:
+        sys.exit(str(fault))
     sys.stdout.write(game.to_text())
 
 

@@ -200,10 +200,7 @@ class Shelf:
                 )
             came = first(case, policy, self.measurer)
             row.start, row.heuristic = came.start, came.heuristic
-            if came.heuristic is None:
-                row.reason = (
-                    "The heuristic pass took too long, or made nothing that is right: the start stands alone."
-                )
+            row.reason = came.why
             _note(row, best_choice(case, policy, self.records))
             row.status = "ok"
         return True

@@ -12,12 +12,11 @@ from agents.operators.node import Made
 from agents.passes import play_pass
 from agents.tuning import Tuning
 from dojo_core.export import Choice, NotExported, of_game, of_heuristic, of_record, verified
-from dojo_core.game import Game
+from dojo_core.game import Game, GameFull
 from dojo_core.launch import module_command
-from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.records import Records
-from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.moves import IllegalMove
 from dojo_core.targets.cpu.measurer import Measurer
 
 LONG = 30  # operations of a text: the pass on such a one plays in a process of its own, which can be ended
@@ -33,21 +32,24 @@ def begun(made: Made, policy: str) -> Game:
     return Game.new(made.program, policy=policy, title=made.case.title)
 
 
-def passed(made: Made, policy: str) -> Game | None:
-    """What the heuristic pass plays, None where it takes too long to play it."""
+def passed(made: Made, policy: str) -> Game:
+    """What the heuristic pass plays. Raises NotTuned where it does not come to an end."""
     game = begun(made, policy)
     if len(made.program.leaves) <= LONG:
-        play_pass(game, "heuristic")
+        try:
+            play_pass(game, "heuristic")
+        except (IllegalMove, GameFull) as fault:
+            raise NotTuned(str(fault)) from None
         return game
+    command = module_command("agents.operators.passing")
     try:
         child = subprocess.run(
-            module_command("agents.operators.passing"),
-            input=game.to_text(), capture_output=True, text=True, timeout=PASS_SECONDS, check=False,
-        )  # fmt: skip
+            command, input=game.to_text(), capture_output=True, text=True, timeout=PASS_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
-        return None
+        raise NotTuned(f"It takes more than {PASS_SECONDS:g} s.") from None
     if child.returncode:
-        return None
+        raise NotTuned(child.stderr.strip().rpartition("\n")[2])
     played = Game.from_text(child.stdout)
     played.goto(played.main_line(0)[-1].id)
     return played
@@ -55,12 +57,11 @@ def passed(made: Made, policy: str) -> Game | None:
 
 @dataclass(frozen=True)
 class First:
-    """Seconds of the start program and of the pass's, None where it was not played; how long playing took."""
+    """Seconds of the start program and of the pass's, None where there is none, and ``why``."""
 
     start: float
     heuristic: float | None
-    moves: int
-    thought: float
+    why: str = ""
 
 
 def first(made: Made, policy: str, measurer: Measurer) -> First:
@@ -70,15 +71,16 @@ def first(made: Made, policy: str, measurer: Measurer) -> First:
     start = measurer.measure(workload, [made.program], Effort.NORMAL)[0]
     if start.status != "ok" or start.seconds is None:
         raise NotTuned(f"Its start program is {_said(start)}")
-    began = time.monotonic()
-    game = passed(made, policy)
-    thought = time.monotonic() - began
-    if game is None:
-        return First(start.seconds, None, 0, thought)
-    moves = [str(p.move) for p in game.line()[1:]]
+    try:
+        game = passed(made, policy)
+    except NotTuned as fault:
+        return First(start.seconds, None, f"The heuristic pass did not come to an end: {fault}")
+    moves = "\n".join(str(p.move) for p in game.line()[1:])
     program = game.current.program
-    after = measurer.measure(workload, [program], Effort.FINAL, lines={program.hash: "\n".join(moves)})[0]
-    return First(start.seconds, after.seconds if after.status == "ok" else None, len(moves), thought)
+    after = measurer.measure(workload, [program], Effort.FINAL, lines={program.hash: moves})[0]
+    if after.status != "ok":
+        return First(start.seconds, None, f"What the heuristic pass plays is {_said(after)}")
+    return First(start.seconds, after.seconds)
 
 
 def _said(measurement: Measurement) -> str:
@@ -129,9 +131,3 @@ def best_choice(made: Made, policy: str, records: Records) -> Choice:
         if choice.record is not None:
             return choice
     raise NotExported(f"{made.case.title} has no verified program on this machine.")
-
-
-def on_this_machine(records: Records, made: Made, policy: str) -> float | None:
-    """Seconds of the best verified program of a case, None where there is none yet."""
-    best = records.best(made.program.hash, DEFAULT_TARGET, this_machine().fingerprint, policy)
-    return None if best is None else best.seconds
