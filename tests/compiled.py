@@ -14,7 +14,7 @@ from dojo_core.codegen.code import Code
 from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
+from dojo_core.program.dtypes import FLOATS, INTEGERS, STORAGE, STORAGE_FLOATS, STORAGE_INTEGERS, extremes
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.excerpt import needed
@@ -48,7 +48,7 @@ def run(
 ) -> dict[str, npt.NDArray]:
     """The outputs of one call by buffer name; outputs start as garbage. ``library`` has the code compiled.
 
-    bf16, which numpy has not, goes in and comes out as numbers.
+    bf16 and what is only stored, which numpy has not, goes in and comes out as numbers.
     """
     arrays = []
     for parameter in code.parameters:
@@ -56,14 +56,14 @@ def run(
         array[...] = 77
         if parameter.role == "in":
             given = np.reshape(inputs[parameter.name], parameter.shape)
-            array[...] = from_double(given, "bf16") if parameter.dtype == "bf16" else given
+            array[...] = from_double(np.asarray(given), parameter.dtype)
         arrays.append(array)
     workspace = aligned((code.workspace_bytes + 1,), np.uint8)
     workspace[...] = 255  # NaN in every float
     pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
     (library or load(code.text))[code.symbol](pointers, ctypes.c_void_p(workspace.ctypes.data))
     return {
-        p.name: to_double(a, "bf16") if p.dtype == "bf16" else a
+        p.name: to_double(a, p.dtype) if p.dtype in ("bf16", *STORAGE) else a
         for p, a in zip(code.parameters, arrays, strict=True)
         if p.role == "out"
     }
@@ -85,16 +85,18 @@ def random_inputs(program: Program, seed: int = 0, full: bool = False) -> dict[s
         buffer = program.buffer_of[name]
         shape = tuple(d.size for d in buffer.dims)
         kind = STORED[buffer.dtype]
-        if buffer.dtype == "bf16":
-            inputs[name] = rounded(rng.standard_normal(shape), "bf16")
+        if buffer.dtype in ("bf16", *STORAGE_FLOATS):
+            inputs[name] = rounded(rng.standard_normal(shape), buffer.dtype)
         elif buffer.dtype in FLOATS:
             inputs[name] = rng.standard_normal(shape).astype(kind)
-        elif full and buffer.dtype in INTEGERS and program.domain_of(name) is None:
+        elif buffer.dtype in STORAGE_INTEGERS or (
+            full and buffer.dtype in INTEGERS and program.domain_of(name) is None
+        ):
             least, most = extremes(buffer.dtype)
             inputs[name] = rng.integers(least, most, shape, kind, endpoint=True)
         else:
             domain = program.domain_of(name)
-            low, high = (0, 2) if buffer.dtype == "bool" else (0, 9) if buffer.dtype == "u8" else (-9, 9)
+            low, high = (0, 2) if buffer.dtype == "bool" else (0, 9) if buffer.dtype[0] == "u" else (-9, 9)
             if domain is not None:
                 low, high = math.ceil(domain.low), math.floor(domain.high) + 1
             inputs[name] = rng.integers(low, high, shape).astype(kind)

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.codegen.code import Code
-from dojo_core.measure.pool import STORED
+from dojo_core.measure.pool import STORED, to_double
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import FLOATS, INTEGERS, extremes
+from dojo_core.program.dtypes import FLOATS, INTEGERS, STORAGE_FLOATS, STORAGE_INTEGERS, extremes
 from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate
@@ -104,13 +104,14 @@ def _array(program: Program, name: str, of_floats: Any, rng: np.random.Generator
         values = np.asarray(of_floats(shape, buffer.dtype), np.float64)
         with np.errstate(over="ignore"):
             return rounded(values, "bf16") if buffer.dtype == "bf16" else values.astype(kind)
-    if buffer.dtype not in INTEGERS:
+    if buffer.dtype in STORAGE_FLOATS:
+        every = to_double(np.arange(256), buffer.dtype)
+        return rng.choice(every[np.isfinite(every)], shape)
+    if buffer.dtype not in (*INTEGERS, *STORAGE_INTEGERS):
         return rng.integers(0, 2, shape).astype(kind)
     least, most = extremes(buffer.dtype)
-    known = np.array(
-        [v for v in (least, least + 1, -7, -1, 0, 1, 2, 7, most - 1, most) if least <= v <= most]
-    )
-    return rng.choice(known, shape).astype(kind)
+    known = [v for v in (least, least + 1, -7, -1, 0, 1, 2, 7, most - 1, most) if least <= v <= most]
+    return rng.choice(np.array(known, kind), shape)
 
 
 def differences(ends: Sequence[End], seed: int) -> list[tuple[int, str]]:

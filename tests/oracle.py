@@ -87,8 +87,7 @@ class Terms:
     def number(self, value: int | float, kind: str = "f64") -> int:
         """A literal, clipped to the range of an integer dtype."""
         if kind[0] in "iu":
-            bits = 8 * DTYPE_BYTES[kind]
-            low, high = (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+            low, high = extremes(kind)
             value = min(max(value, low), high)
         return self.make("number", value if isinstance(value, int) else repr(value))
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from dojo_core import parse
 from dojo_core.program.affine import Affine
+from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.expressions import TextError
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.marks import mark_fault
@@ -37,7 +38,14 @@ SMALL = Target(
         "i32": (4,),
         "i16": (8,),
         "i8": (16,),
+        "u64": (2,),
+        "u32": (4,),
+        "u16": (8,),
         "u8": (16,),
+        "f8e5m2": (4,),
+        "f4e2m1fn": (4,),
+        "i4": (16,),
+        "u2": (16,),
     },
     marks=frozenset("upv"),
     locations=("heap", "stack", "register"),
@@ -49,7 +57,11 @@ SMALL = Target(
 )
 
 # What narrower dtypes may stand beside the one that a program computes in: it holds their values.
-NARROWER = {"f32": ("bf16", "f16", "i8", "u8"), "f64": ("f32", "i32", "u8"), "i32": ("i8", "u8", "i16")}
+NARROWER = {
+    "f32": ("bf16", "f16", "i8", "u8", "u16", "f8e5m2", "f4e2m1fn", "i4"),
+    "f64": ("f32", "i32", "u8", "u32", "f8e5m2"), "i32": ("i8", "u8", "i16", "u16", "i4", "u2"),
+    "u32": ("u8", "u16", "u2"), "u64": ("u8", "u16", "u32"),
+}  # fmt: skip
 
 EXTENTS = (1, 2, 2, 3, 4, 4, 5, 6, 8)
 INSTANCES = 160  # of one operation
@@ -82,7 +94,8 @@ class _Writer:
         self.domains: list[str] = []
         self.clamped: list[_Array] = []  # what operations make of them
         self.made: list[str] = []  # these operations, which come first
-        self.dtype = rng.choice(("f32", "f32", "f32", "f64", "i32"))
+        self.dtype = rng.choice(("f32", "f32", "f32", "f64", "i32", "i32", "u32", "u64"))
+        self.whole = self.dtype in INTEGERS
         self.mixed = rng.random() < 0.35
         self.extents = [rng.choice(EXTENTS) for _ in range(2)]
         self.outer = [self.size() for _ in range(rng.choice((0, 0, 1, 1, 2)))]  # scopes around several stages
@@ -191,13 +204,13 @@ class _Writer:
             return self.access(array)
         if self.open and roll < 0.95:
             return f"{{{self.rng.randrange(len(self.open))}}}"
-        return self.rng.choice(("2", "3", "0.5") if self.dtype != "i32" else ("2", "3"))
+        return self.rng.choice(("2", "3") if self.whole else ("2", "3", "0.5"))
 
     def value(self) -> str:
         if self.rng.random() < 0.5:
-            function = self.rng.choice(UNARY if self.dtype != "i32" else UNARY_WHOLE)
+            function = self.rng.choice(UNARY if not self.whole else UNARY_WHOLE)
             return f"{function}({self.operand()})" if function else self.operand()
-        function = self.rng.choice(BINARY if self.dtype != "i32" else BINARY_WHOLE)
+        function = self.rng.choice(BINARY if not self.whole else BINARY_WHOLE)
         left, right = self.operand(), self.operand()
         if self.arrays and "[" not in left + right:
             left = self.access(self.arrays[-1])

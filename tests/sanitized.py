@@ -75,7 +75,7 @@ def complaint(calls: Sequence[tuple[Code, Mapping[str, npt.NDArray[Any]]]], time
             reads.append(int(parameter.role == "in"))
             if parameter.role == "in":
                 values = np.reshape(inputs[parameter.name], parameter.shape)
-                stored = from_double(values, "bf16") if parameter.dtype == "bf16" else values.astype(kind)
+                stored = from_double(values, parameter.dtype)
                 given += np.ascontiguousarray(stored).tobytes()
         lines.append(f"static const long bytes{number}[] = {{{', '.join(map(str, sizes))}}};")
         lines.append(f"static const int given{number}[] = {{{', '.join(map(str, reads))}}};")

@@ -22,6 +22,7 @@ from dojo_core.primitives import (
 from dojo_core.program.interpret import interpret
 
 LARGEST = 3000  # elements of an array
+INDEX = np.array([[0, 2, -1], [-2, 1, 5]])
 
 
 def shape_of(count, rng):
@@ -96,6 +97,14 @@ def taken(b, a, x, rng, axis, others):
     return gather(b, a, index, axis), x.take(index, axis)
 
 
+def looked_up(b, a, x, rng, axis, others):
+    """By indices that are data, brought into the axis where they lie beyond it."""
+    size = x.shape[axis]
+    i = reshape(b, b.index, shape_of(INDEX.size, rng)) if rng.random() < 0.5 else b.index
+    at = INDEX.reshape(i.shape)
+    return gather(b, a, i, axis), x.take(np.clip(np.where(at < 0, at + size, at), 0, size - 1), axis)
+
+
 def scanned(b, a, x, rng, axis, others):
     return scan(b, "+", a, axis, reverse=True), np.flip(np.flip(x, axis).cumsum(axis), axis)
 
@@ -110,7 +119,7 @@ def windowed(b, a, x, rng, axis, others):
 
 STEPS = [
     reshaped, transposed, sliced, negated, combined, combined, reduced, concatenated, padded, tiled, taken,
-    scanned, windowed,
+    looked_up, scanned, windowed,
 ]  # fmt: skip
 
 
@@ -118,7 +127,8 @@ def check(seed):
     """Eight random steps from two inputs; the last result and two others are outputs."""
     rng = np.random.default_rng(seed)
     b = Builder("chain")
-    arrays, inputs = [], {}
+    b.index = b.input("i", "i32", INDEX.shape, (-2, 5))
+    arrays, inputs = [], {"i": INDEX}
     for k in range(2):
         shape = tuple(int(n) for n in rng.integers(1, 5, size=rng.integers(1, 4)))
         inputs[f"x{k}"] = rng.integers(-4, 5, size=shape).astype(float)

@@ -9,9 +9,19 @@ import pytest
 
 from dojo_core import TextError, parse
 from dojo_core.codegen.code import Parameter
-from dojo_core.measure.pool import EPSILON, STORED, from_double, make_pool, to_double, tolerance
+from dojo_core.measure.pool import EPSILON, STORED, from_double, make_pool, numbers, to_double, tolerance
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import FLOATS, INTEGERS, arithmetic, extremes, holds, inexact_integers
+from dojo_core.program.dtypes import (
+    ARITHMETIC,
+    FLOATS,
+    INTEGERS,
+    STORAGE,
+    STORAGE_FLOATS,
+    arithmetic,
+    extremes,
+    holds,
+    inexact_integers,
+)
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import DTYPE_BYTES, Program
@@ -51,6 +61,17 @@ def text(x: str, w: str, y: str, operation: str) -> str:
         ("i8", "i8", "i8", "y[{0}] = x[{0}]*2.5", "2.5 is no value of i8", "compute in f32"),
         ("i8", "i8", "i8", "y[{0}] = nan", "nan is no value of i8", "from -128 to 127"),
         ("i64", "f32", "bool", "y[{0}] = x[{0}] < w[{0}]", "i64 and f32 are held by no one dtype", "t[{0}] = f64(x[{0}])"),
+        ("u64", "i8", "bool", "y[{0}] = x[{0}] < w[{0}]", "u64 and i8 are held by no one dtype", "t[{0}] = i64(x[{0}])"),
+        ("u64", "f32", "bool", "y[{0}] = x[{0}] < w[{0}]", "u64 and f32 are held by no one dtype", "t[{0}] = f64(x[{0}])"),
+        ("u64", "u64", "bool", "y[{0}] = x[{0}] > -1", "u64 and -1 are held by no one dtype", "t[{0}] = i64(x[{0}])"),
+        ("u64", "u64", "bool", "y[{0}] = x[{0}] == 3-{0}", "u64 and i64 are held by no one dtype", "t[{0}] = i64(x[{0}])"),
+        ("u64", "u64", "bool", "y[{0}] = x[{0}] - w[{0}]", "x is u64, and bool", "bool(x[{0}])"),
+        ("u32", "i8", "i32", "y[{0}] = x[{0}] + w[{0}]", "x is u32, and i32", "i32(x[{0}])"),
+        ("u64", "f64", "f64", "y[{0}] = x[{0}]*w[{0}]", "x is u64, and f64", "f64(x[{0}])"),
+        ("u16", "u16", "u16", "y[{0}] = x[{0}]*65536", "65536 is no value of u16", "from 0 to 65535"),
+        ("u64", "u64", "u64", "y[{0}] = x[{0}] + 18446744073709551616", "18446744073709551616 is no value of u64", "from 0 to 18446744073709551615"),
+        ("u16", "u16", "u16", "y[{0}] = {0}*30000", "{0}*30000 goes beyond u16, whose values are 0 to 65535", "wider dtype"),
+        ("u64", "u64", "u64", "y[{0}] = {0}-1", "{0}-1 goes beyond u64", "wider dtype"),
         ("f32", "f32", "bool", "y[{0}] = x[{0}] + w[{0}]", "x is f32, and bool", "bool(x[{0}])"),
     ],
 )  # fmt: skip
@@ -78,6 +99,12 @@ def test_a_mix_that_would_lose_something_is_refused(x, w, y, operation, message,
         ("bool", "bool", "bool", "y[{0}] = and(x[{0}],w[{0}])"),
         ("f16", "f32", "bool", "y[{0}] = isnan(x[{0}])"),
         ("i32", "f32", "f32", "y[{0}] = isinf(x[{0}])"),
+        ("u8", "u32", "u64", "y[{0}] += x[{0}]*w[{0}]"),
+        ("u64", "u64", "u64", "y[{0}] = x[{0}] + 18446744073709551615"),
+        ("u64", "u32", "bool", "y[{0}] = x[{0}] <= w[{0}]"),
+        ("u64", "u32", "bool", "y[{0}] = x[{0}] == {0}*3+1"),
+        ("u32", "i32", "bool", "y[{0}] = x[{0}] < w[{0}]"),
+        ("u64", "u64", "bool", "y[{0}] = select(w[{0}],0,1)"),
     ],
 )
 def test_a_mix_that_loses_nothing_is_a_program(x, w, y, operation):
@@ -86,10 +113,17 @@ def test_a_mix_that_loses_nothing_is_a_program(x, w, y, operation):
 
 
 HELD = {
-    "bool": "bool", "u8": "bool u8", "i8": "bool i8", "i16": "bool u8 i8 i16", "i32": "bool u8 i8 i16 i32",
-    "i64": "bool u8 i8 i16 i32 i64", "f16": "bool u8 i8 f16", "bf16": "bool u8 i8 bf16",
-    "f32": "bool u8 i8 i16 f16 bf16 f32", "f64": "bool u8 i8 i16 i32 f16 bf16 f32 f64",
+    "bool": "bool", "i8": "bool i8", "i16": "bool u8 i8 i16", "i32": "bool u8 u16 i8 i16 i32",
+    "i64": "bool u8 u16 u32 i8 i16 i32 i64", "u8": "bool u8", "u16": "bool u8 u16", "u32": "bool u8 u16 u32",
+    "u64": "bool u8 u16 u32 u64", "f16": "bool u8 i8 f16", "bf16": "bool u8 i8 bf16",
+    "f32": "bool u8 u16 i8 i16 f16 bf16 f32", "f64": "bool u8 u16 u32 i8 i16 i32 f16 bf16 f32 f64",
 }  # fmt: skip
+FEW = "u2 u4 i2 i4"
+HELD |= {wide: f"{HELD[wide]} {FEW}" for wide in HELD if wide in FLOATS or wide[0] == "i"}
+HELD |= {wide: f"{HELD[wide]} u2 u4" for wide in HELD if wide[0] == "u"}
+HELD |= {wide: " ".join([HELD[wide], *STORAGE_FLOATS]) for wide in FLOATS}
+HELD["f16"] = HELD["f16"].replace("f8e8m0fnu", "")
+HELD |= {dtype: dtype for dtype in STORAGE}
 
 
 def test_what_holds_what():
@@ -115,6 +149,8 @@ INTERESTING = np.array(
 def values(dtype: str) -> np.ndarray:
     """Numbers of a dtype, as they are stored: the extremes, ties, and many at random."""
     rng = np.random.default_rng(5)
+    if dtype in STORAGE:  # each code, under other bits where it has fewer than eight
+        return np.arange(256, dtype=np.uint8).view(STORED[dtype])
     if dtype in FLOATS:
         anywhere = rng.standard_normal(80) * 10.0 ** rng.integers(-9, 12, 80)
         with np.errstate(over="ignore"):
@@ -127,12 +163,13 @@ def values(dtype: str) -> np.ndarray:
     return np.concatenate([np.array(edges, STORED[dtype]), some])
 
 
-def conversions(target: Target) -> list[tuple[Program, str]]:
-    """Every dtype to every other, scalars, and vectors of each legal number of lanes; with what is read."""
+def conversions(target: Target, share: int) -> list[tuple[Program, str]]:
+    """Every dtype to every other, or one in a ``share`` of these pairs, so that each dtype is read and written
+    as often; scalars, and vectors of each legal number of lanes; with what is read."""
     programs = []
-    for have in DTYPE_BYTES:
+    for row, have in enumerate(DTYPE_BYTES):
         count = len(values(have)) // 64 * 64
-        for want in DTYPE_BYTES:
+        for want in list(DTYPE_BYTES)[row % share :: share]:
             for lanes in (1, *lanes_of([want, have], target)):
                 body = f"{count} y[{{0}}] = {want}(x[{{0}}])"
                 if lanes > 1:
@@ -141,37 +178,44 @@ def conversions(target: Target) -> list[tuple[Program, str]]:
                 buffers = f"x {have} [{count}] heap\ny {want} [{count}] heap"
                 number = len(programs)
                 programs.append((parse(f"kernel k{number}\nin x\nout y\n{buffers}\n{body}\n"), have))
-    scalars = len(DTYPE_BYTES) ** 2
+    scalars = len(DTYPE_BYTES) ** 2 / share
     assert len(programs) >= 1.5 * scalars  # vectors of 16 bytes: bool has none, and f64 and f16 none together
     return programs
 
 
+SHARES = [5, pytest.param(1, marks=pytest.mark.soak)]
+
+
 def converted_as_meant(program: Program, have: str, got: np.ndarray) -> None:
-    stored = values(have)[: program.buffer_of["x"].dims[0].size]
-    x = to_double(stored, have) if have in FLOATS else stored
+    x = numbers(values(have)[: program.buffer_of["x"].dims[0].size], have)
     expected, want = interpret(program, {"x": x})["y"], program.buffer_of["y"].dtype
     with np.errstate(over="ignore"):
         expected = rounded(expected, want) if want in FLOATS else expected
     np.testing.assert_array_equal(got.astype(expected.dtype), expected, err_msg=program.text)
 
 
-def test_every_conversion_is_the_same_in_c_as_in_the_interpreter():
+@pytest.mark.parametrize("share", SHARES)
+def test_every_conversion_is_the_same_in_c_as_in_the_interpreter(share):
     """The same bits."""
-    programs = conversions(cpu())
+    programs = conversions(cpu(), share)
     codes = [generate(program) for program, _ in programs]
     library = load("\n".join(code.text for code in codes))
     for code, (program, have) in zip(codes, programs, strict=True):
-        stored = values(have)[: program.buffer_of["x"].dims[0].size]
-        x = to_double(stored, have) if have in FLOATS else stored
+        x = numbers(values(have)[: program.buffer_of["x"].dims[0].size], have)
         converted_as_meant(program, have, run(code, {"x": x}, library)["y"])
 
 
 @pytest.mark.parametrize(
-    "name", ["armv8-a", "rv64gcv-128", pytest.param("rv64gcv-256", marks=pytest.mark.soak)]
+    ("name", "share"),
+    [
+        ("armv8-a", 8),
+        ("rv64gcv-128", 8),
+        *(pytest.param(n, 1, marks=pytest.mark.soak) for n in ("armv8-a", "rv64gcv-128", "rv64gcv-256")),
+    ],
 )
-def test_every_conversion_is_the_same_on_other_processors(name):
+def test_every_conversion_is_the_same_on_other_processors(name, share):
     processor = with_tools(name)
-    programs = conversions(limits_of(processor))
+    programs = conversions(limits_of(processor), share)
     codes = [generate(program, processor=processor) for program, _ in programs]
     calls = [
         Call(number, {"x": values(have)[: program.buffer_of["x"].dims[0].size]})
@@ -180,7 +224,7 @@ def test_every_conversion_is_the_same_on_other_processors(name):
     results = run_emulated(codes, calls, processor)
     for got, (program, have) in zip(results, programs, strict=True):
         y, want = got["y"], program.buffer_of["y"].dtype
-        converted_as_meant(program, have, to_double(y, "bf16") if want == "bf16" else y)
+        converted_as_meant(program, have, to_double(y, want) if want in ("bf16", *STORAGE) else y)
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
@@ -294,8 +338,13 @@ def test_inputs_reach_the_extremes_of_their_dtype(dtype):
         assert len(pool.adversarial["x"]) == 4
     elif dtype in EPSILON:
         assert np.isnan(x).any() and np.isinf(x).any() and (np.abs(x[np.isfinite(x)]) > 90).any()
+    elif dtype in STORAGE:
+        every = to_double(np.arange(256, dtype=np.uint8), dtype)
+        every = every[np.isfinite(every)]
+        assert (x.min(), x.max()) == (every.min(), every.max())
     assert pool.inputs["x"].dtype == STORED[dtype]
-    assert arithmetic(dtype) == ("f32" if dtype in ("f16", "bf16") else dtype)
+    if dtype in ARITHMETIC:
+        assert arithmetic(dtype) == ("f32" if dtype in ("f16", "bf16") else dtype)
 
 
 def test_a_literal_beside_what_becomes_an_integer_is_rounded_as_the_code_rounds_it():

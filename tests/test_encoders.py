@@ -48,6 +48,13 @@ def test_lines_say_nothing_of_names():
     assert lines_of(other) == lines_of(text)
 
 
+def test_a_function_that_the_weights_were_not_trained_on_is_unknown_and_an_array_of_its_name_is_none():
+    text = "kernel k\nin sin\nout y\nsin f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = sin(sin[{0}])\n"
+    lines = [words(line) for line in lines_of(text).lines]
+    assert lines[0] == ["in", "array0"]
+    assert lines[4] == ["8", "array1", "[", "{0}", "]", "=", "<unknown>", "(", "array0", "[", "{0}", "]", ")"]
+
+
 def test_a_line_hears_of_the_scopes_that_its_bars_stand_for():
     text = "kernel k\nin x\nout y\nx f32 [100, 8] heap\ny f32 [100, 8] heap\nt f32 [100:N] register\n"
     text += "100:p t[{0}] = 0\n| 8 t[{0}] += x[{0},{1}]\n| 8 y[{0},{1}] = t[{0}]\n"

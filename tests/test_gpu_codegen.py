@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dojo_core import kernels, parse
+from dojo_core.measure.pool import to_double
 from dojo_core.moves.api import apply
 from dojo_core.program.dtypes import HALVES, LOGICAL, OF_REALS, SHIFTS, TO_WHOLE
 from dojo_core.program.functions import FUNCTIONS
@@ -275,7 +276,42 @@ x f32 [8, 64] heap
 y f32 [8, 64] heap
 8:g 16:b 4:v y[{0},{1}*4+{2}] = max(x[{0},{1}*4+{2}],0) !prefetch(x[{0}+1,{1}*4+{2}]) !stream
 """
-WRITTEN = {"mixed": MIXED, "streamed": STREAMED}
+UNSIGNED = """kernel unsigned
+in x, k, h
+out n, m, s, f, q
+x u32 [8, 32] heap
+k u64 [8, 32] heap
+h u16 [8, 32] heap
+n u32 [8] heap
+m u64 [8] heap
+s u16 [8] heap
+f f8e4m3fn [8, 32] heap
+q i4 [8, 32] heap
+8:g 32:b f[{0},{1}] = f8e4m3fn(h[{0},{1}])
+8:g 32:b q[{0},{1}] = i4(f[{0},{1}])
+1:g 8:b n[{1}] = 0
+| | 32:w n[{1}] += x[{1},{2}]*x[{1},{2}]
+| | m[{1}] = -inf
+| | 32:w m[{1}] max= k[{1},{2}]
+| | s[{1}] = inf
+| | 32:w s[{1}] min= h[{1},{2}]
+"""
+WRITTEN = {"mixed": MIXED, "streamed": STREAMED, "unsigned": UNSIGNED}
+
+
+@pytest.mark.parametrize("hip", [False, True])
+def test_unsigned_integers_are_reduced_by_warps_and_what_is_only_stored_is_converted(hip):
+    program = parse(UNSIGNED)
+    inputs = random_inputs(program, full=True)
+    inputs["h"] //= 40  # half of them beyond f8e4m3fn's 448
+    code = code_of(program, hip=hip)
+    assert "SHUFFLE_XOR" in code.text
+    meant = interpret(program, inputs)
+    for order in ORDERS:
+        got, fault = emulate(code, inputs, order)
+        assert not fault
+        for name, dtype in (("n", "u32"), ("m", "u64"), ("s", "u16"), ("f", "f8e4m3fn"), ("q", "i4")):
+            np.testing.assert_array_equal(to_double(got[name], dtype), meant[name].astype(np.float64))
 
 
 def functions(x: str, w: str, names: Iterable[str]) -> str:
@@ -299,13 +335,18 @@ OF_FLOATS = (*OF_REALS, *TO_WHOLE, "abs", "sign", "isnan", "isinf", "fmod")
 OF_INTEGERS = (*LOGICAL, *SHIFTS, "fmod", "sign", "abs", "max")
 WRITTEN |= {
     "functions_f32": functions("f32", "f32", OF_FLOATS),
-    "functions_f64": functions("f64", "f32", OF_FLOATS),
     "functions_i32": functions("i32", "i32", OF_INTEGERS),
+}
+MORE = {
+    "functions_f64": functions("f64", "f32", OF_FLOATS),
     "functions_u8": functions("u8", "u8", OF_INTEGERS),
 }
 
 
-@pytest.mark.parametrize("dialect", ["cuda", "hip"])
+COMPILED = [*NAMES, *WRITTEN, *(pytest.param(name, marks=pytest.mark.soak) for name in MORE)]
+
+
+@pytest.mark.parametrize("dialect", ["cuda", pytest.param("hip", marks=pytest.mark.soak)])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_functions_compute_what_they_say(dialect):
     rng = np.random.default_rng(3)
@@ -318,7 +359,7 @@ def test_functions_compute_what_they_say(dialect):
         ("functions_i32", {"x": whole, "w": np.roll(whole, 5)}),
         ("functions_u8", {"x": whole % 256, "w": np.roll(whole, 5) % 12}),
     ):
-        program = parse(WRITTEN[name])
+        program = parse((WRITTEN | MORE)[name])
         got, fault = emulate(code_of(program, hip=dialect == "hip"), inputs)
         assert not fault
         meant = interpret(program, inputs)
@@ -350,19 +391,19 @@ def test_nvcc_takes_them_without_a_warning(tmp_path):
 
 
 @pytest.mark.skipif(not nvrtc(), reason="NVRTC is missing: pip install 'dojo[gpu]'")
-@pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
+@pytest.mark.parametrize("name", COMPILED)
 def test_nvrtc_takes_it(name):
     assert build.compiled(
-        code_of(parse(WRITTEN[name]) if name in WRITTEN else program_named(name)), "sm_90"
+        code_of(parse((WRITTEN | MORE)[name]) if name not in NAMES else program_named(name)), "sm_90"
     ).exists()
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")
-@pytest.mark.parametrize("name", [*NAMES, *WRITTEN])
+@pytest.mark.parametrize("name", COMPILED)
 def test_clang_takes_it_for_an_amd_gpu(name, tmp_path):
     source = tmp_path / "kernels.hip"
     mixed = MIXED.replace("4:b", "8:b").replace("2:g", "1:g").replace("*4", "*8")  # a wave of 64
-    written = {**WRITTEN, "mixed": mixed}
+    written = {**WRITTEN, **MORE, "mixed": mixed}
     program = parse(written[name]) if name in written else program_named(name)
     source.write_text(code_of(program, hip=True).text)
     command = [

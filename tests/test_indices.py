@@ -7,8 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from agents.passes import pass_moves
 from dojo_core import TextError, apply, legal_moves, parse, why
 from dojo_core.faults import program_fault
+from dojo_core.game import Game
 from dojo_core.measure.pool import draw
 from dojo_core.moves import inverse
 from dojo_core.program.definedness import first_unset
@@ -147,6 +149,32 @@ def test_what_may_wrap_around_may_be_anything():
         parse(text.replace("254", "255"))
 
 
+@pytest.mark.parametrize(("domain", "dtype", "most"), [
+    ("0 3", "f32", 3), ("0 3.5", "f32", 4), ("0 3.99999999", "f32", 4), ("0.5 3.999", "bf16", 4),
+    ("0 300", "bf16", 2**31 - 1),  # 300 lies between two values
+])  # fmt: skip
+def test_the_end_of_a_domain_may_be_rounded(domain, dtype, most):
+    text = (
+        f"kernel p\nin z, x\nout y\ndomain z {domain}\nz {dtype} [4] heap\nx f32 [5] heap\ny f32 [4] heap\nj i32 [4] heap\n"
+        "4 j[{0}] = i32(z[{0}])\n4 y[{0}] = x[j[{0}]]\n"
+    )
+    if most < 5:
+        assert bounds_of(parse(text))["j"] == (0, most)
+    else:
+        with pytest.raises(TextError, match=f"to {most}, outside 0 to 4"):
+            parse(text)
+
+
+def test_an_iterator_may_be_rounded():
+    text = (
+        "kernel p\nin x\nout y\nx f32 [2052] heap\ny f32 [2052] heap\na f16 [2052] heap\nj i32 [2052] heap\n"
+        "2052 a[{0}] = {0}\n2052 j[{0}] = i32(a[{0}])\n2052 y[{0}] = x[j[{0}]]\n"
+    )
+    with pytest.raises(TextError, match="outside 0 to 2051"):
+        parse(text)
+    assert bounds_of(parse(text.replace("a f16", "a f32")))["j"] == (0, 2051)
+
+
 def test_meaning_is_numpys_indexing():
     gather = parse(GATHER)
     inputs = random_inputs(gather)
@@ -158,6 +186,17 @@ def test_meaning_is_numpys_indexing():
     with pytest.raises(IndexError, match="leaves the array"):
         interpret(gather, inputs | {"i": inputs["i"] + 5})
     assert "y[i0*8 + i2] += x[i[i0*2 + i1]*8 + i2];" in generate(gather).text
+
+
+def test_a_part_of_an_index_may_be_beyond_32_bits():
+    text = (
+        "kernel far\nin x, i\nout y\ndomain i 1000000 1000003\nx f32 [12289] heap\ni i32 [4] heap\ny f32 [4] heap\n"
+        "4 y[{0}] = x[i[{0}]*4096-4096000000]\n"
+    )
+    far = parse(text)
+    assert "(i64)i[i0]*4096 - 4096000000" in generate(far).text
+    inputs = random_inputs(far)
+    agree(run_program(far, inputs), interpret(far, inputs))
 
 
 def test_an_index_array_may_be_written_while_it_is_read():
@@ -399,3 +438,44 @@ def test_a_core_without_indirection_says_so():
 def test_random_programs_have_index_arrays():
     found = [random_program(random.Random(seed)).index_arrays for seed in range(60)]
     assert sum(map(bool, found)) >= 3
+
+
+CHAIN = """\
+kernel softmax
+in x, i, k, u
+out y
+domain i 0 5
+domain k 0 3
+x f32 [6, 8] heap
+i i32 [4] heap
+k i32 [4] heap
+u f32 [4] heap
+d f32 [4, 8] heap
+e f32 [4, 8] heap
+y f32 [4] heap
+4 8 d[{0},{1}] = x[i[{0}],{1}] - SHIFT
+4 8 e[{0},{1}] = exp(d[{0},{1}])
+4 y[{0}] = 0
+| 8 y[{0}] += e[{0},{1}]
+"""
+
+
+@pytest.mark.parametrize(("shift", "back"), [("u[{0}]", True), ("u[k[{0}]]", False)])
+def test_one_pass_over_rows_that_are_looked_up(shift, back):
+    start = parse(CHAIN.replace("SHIFT", shift))
+    once = apply(start, "online_rescale y#1@1 o", policy="algebraic")
+    inputs = random_inputs(start)
+    agree(interpret(once, inputs), interpret(start, inputs), 1e-9)
+    assert why(once, "sum_exp_again o e", policy="algebraic").legal == back
+
+
+def test_passes_play_on_large_programs_that_look_up_what_they_have_made():
+    """No heuristic takes an index for affine; nothing goes through all cells."""
+    text = (
+        "kernel embed\nin w, i\nout y\nw f32 [32000, 1024] heap\ni i64 [2048] heap\na i64 [2048] heap\nb i64 [2048] heap\n"
+        "t f32 [32000, 1024] heap\ny f32 [2048, 1024] heap\n32000 1024 t[{0},{1}] = w[{0},{1}]*2\n"
+        "2048 a[{0}] = max(i[{0}],0)\n2048 b[{0}] = min(a[{0}],31999)\n2048 1024 y[{0},{1}] = t[b[{0}],{1}]\n"
+    )
+    assert program_fault(parse(text)) is None
+    for name in ("naive", "heuristic"):
+        assert pass_moves(Game.new(parse(text)), name)

@@ -35,6 +35,8 @@ def meaning(body: str, buffers: str, inputs: dict) -> np.ndarray:
         ("4 6 y[{0},{1}] = x[{0},{1}] == x[{0},0]", X[:, :1] == X),
         ("4 6 y[{0},{1}] = select(x[{0},0],w[{1}],1)", np.broadcast_to(W, (4, 6))),
         ("4 6 y[{0},{1}] = exp(x[{0},{1}])", np.exp(X)),
+        ("4 6 y[{0},{1}] = fmod(x[{0},{1}],0.25)", np.fmod(X, 0.25)),
+        ("4 6 y[{0},{1}] = asinh(x[{0},{1}])", np.arcsinh(X)),
         ("4 6 y[{0},{1}] = sigmoid(x[{0},{1}])", 1 / (1 + np.exp(-X))),
         ("4 6 y[{0},{1}] = floor(x[{0},{1}])", np.floor(X)),
         ("4 6 y[{0},{1}] = pow(x[{0},{1}],2)", X**2),
@@ -194,3 +196,38 @@ def test_a_guarded_store_into_one_element_keeps_the_last():
     text += "4 2 y[] = x[{0}] if {0} < 3\n2 z[{0}] = 0\n4 2 z[1] = x[{0}]*{1} if {0} < 3\n"
     found = interpret(parse(text), {"x": np.arange(4.0) + 1})
     assert found["y"] == 3 and found["z"].tolist() == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "expected"),
+    [
+        ("and(x[{0}],w[{0}])", "i8", [0, 7, 1, -128, 8]),
+        ("or(x[{0}],w[{0}])", "i8", [1, -9, 7, -1, -8]),
+        ("xor(x[{0}],w[{0}])", "i8", [1, -16, 6, 127, -16]),
+        ("not(x[{0}])", "i8", [-1, -8, -6, 127, 7]),
+        ("shl(x[{0}],w[{0}])", "i8", [0, 0, 40, 0, 0]),
+        ("shr(x[{0}],w[{0}])", "i8", [0, 0, 0, -1, -1]),
+        ("shr(x[{0}],1)", "u8", [0, 3, 2, 64, 124]),
+        ("shl(x[{0}],8)", "u8", [0, 0, 0, 0, 0]),
+        ("fmod(x[{0}],w[{0}])", "i8", [0, 7, 2, 0, 0]),
+        ("sign(x[{0}])", "i8", [0, 1, 1, -1, -1]),
+        ("not(x[{0}])", "bool", [1, 0, 0, 0, 0]),
+        ("xor(x[{0}],w[{0}])", "bool", [1, 0, 0, 0, 0]),
+    ],
+)
+def test_bits_of_integers(operation, dtype, expected):
+    """Counts that are negative, or as large as the number of bits, move all of them out."""
+    stored = {"i8": np.int8, "u8": np.uint8, "bool": np.bool_}[dtype]
+    inputs = {
+        "x": np.array([0, 7, 5, -128, -8]).astype(stored),
+        "w": np.array([1, -9, 3, -1, 8]).astype(stored),
+    }
+    buffers = "\n".join(f"{name} {dtype} [5] heap" for name in "xwy")
+    assert meaning(f"5 y[{{0}}] = {operation}", buffers, inputs).tolist() == expected
+
+
+def test_what_is_tested_for_infinity_is_rounded():
+    """In f32, as C has it: float64 would hold the square."""
+    body = "2 t[{0}] = x[{0}]*x[{0}]\n2 y[{0}] = isinf(t[{0}])"
+    y = meaning(body, "x f32 [2] heap\nt f32 [2] heap\ny f32 [2] heap", {"x": np.array([1e30, 1e10])})
+    assert y.tolist() == [1, 0]

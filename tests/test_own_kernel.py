@@ -195,6 +195,19 @@ def test_axes_are_split_merged_concatenated_and_padded():
     assert "3 8 negative[{0},{1}] = -x[{0},{1}]\n" in heads.text  # the split is a view of it
 
 
+@kernel({"v": 9, "d": 4, "b": 2, "k": 3}, rows="vd", i="bk i64", x="bv", domains={"i": (0, 8)})
+def embedded(rows, i, x):
+    return {"e": rows.take("v", i), "own": x.take("v", i)}
+
+
+def test_places_are_read_from_an_array():
+    inputs = embedded.random_inputs()
+    made = embedded.reference(inputs)
+    np.testing.assert_array_equal(made["e"], inputs["rows"][inputs["i"]].astype(float))
+    np.testing.assert_array_equal(made["own"], np.take_along_axis(inputs["x"], inputs["i"], 1).astype(float))
+    assert "2 3 own[{0},{1}] = x[{0},i[{0},{1}]]\n" in embedded.text
+
+
 @kernel({"n": 6}, x="n")
 def running(x):
     padded = x.pad({"n": (2, 1)}, mode="edge").slice("n", None, None, -1)
@@ -238,6 +251,8 @@ MN = {"m": 4, "n": 8}
         (MN, {"x": "mn"}, lambda x: sum(x), "write over whole arrays"),
         (MN, {"x": "mn", "w": "n f16"}, lambda x, w: x * w, "w[n=8] is f16: convert one of them"),
         (MN, {"x": "mn"}, lambda x: x.to("f8"), "There is no dtype 'f8'."),
+        (MN, {"x": "mn i4"}, lambda x: x * 2, "x[m=4, n=8] is i4, which is stored and converted"),
+        (MN, {"x": "mn"}, lambda x: x.to("f8e5m2").sum("n"), "convert it first, with .to('f32')"),
         (MN, {"x": "mn"}, lambda x: {"x": x}, "an input and an output of the name x: rename one"),
         (MN, {"x": "mn"}, lambda x: {"in": x}, "'in' cannot be the name of an output"),
         (MN, {"x": "mn"}, lambda x: x.window("n", "p", "r", 9), "A window of 9 with stride 1 does not fit"),
@@ -269,6 +284,9 @@ MN = {"m": 4, "n": 8}
         (MN, {"x": "mn"}, lambda x: x.split("n", "mb", m=2), "'m' is no new axis for x[m=4, n=8]"),
         (MN, {"x": "mn"}, lambda x: x.merge("nm", "m").merge("mm", "k"), "do not become 'k': name each once"),
         (MN, {"x": "mn", "w": "n"}, lambda x, w: concatenate("n", x, w), "other axes differ."),
+        (MN, {"x": "mn"}, lambda x: x.take("n", 3), "take reads places from an array"),
+        (MN, {"x": "mn"}, lambda x: x.take("n", x), "Indices are integers, not f32"),
+        (MN, {"x": "mn", "w": "mn u8"}, lambda x, w: x.slice("m", 1).take("n", w), "Axis m is 3 long"),
         (MN, {"x": "mn"}, lambda x: concatenate("k", x), "has no axis 'k' to concatenate along."),
     ],
 )
@@ -302,3 +320,14 @@ def test_the_lines_of_domains_are_checked_at_the_door():
         with pytest.raises(ValueError, match=re.escape(told)):
             parse(text.replace("x f32", f"{line}\nx f32", 1))
     assert "domain g -1.5 0.25\n" in parse(text.replace("x f32", "domain  g -1.50 .25\nx f32", 1)).text
+
+
+def test_what_is_only_stored_goes_in_and_comes_out():
+    @kernel(MN, x="mn u4", s="m f8e8m0fnu")
+    def scaled(x, s):
+        return (x.to("f32") * s.to("f32")).to("f8e4m3fn")
+
+    assert "y[{0},{1}] = f8e4m3fn(" in scaled.text
+    inputs = scaled.random_inputs(seed=1)
+    expected = np.clip(inputs["x"] * inputs["s"][:, None], -448, 448)
+    np.testing.assert_allclose(scaled.reference(inputs)["y"], expected, rtol=2**-4, atol=2**-10)

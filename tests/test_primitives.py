@@ -26,6 +26,7 @@ from dojo_core.primitives import (
     flip,
     formula,
     gather,
+    gather_along,
     identifier,
     iterator,
     max_pool_with_places,
@@ -49,7 +50,7 @@ from dojo_core.program.interpret import interpret
 from tests.compiled import run_program
 
 DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32,
-          "i8": np.int8, "u8": np.uint8, "bool": np.bool_}  # fmt: skip
+          "i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u64": np.uint64, "bool": np.bool_}  # fmt: skip
 
 
 def values(shape, dtype, seed=0):
@@ -57,7 +58,7 @@ def values(shape, dtype, seed=0):
     rng = np.random.default_rng(seed)
     if dtype in ("f64", "f32", "f16"):
         return rng.normal(size=shape).astype(DTYPES[dtype])
-    return rng.integers(0 if dtype in ("u8", "bool") else -5, 2 if dtype == "bool" else 6, shape).astype(
+    return rng.integers(0 if dtype[0] in "ub" else -5, 2 if dtype == "bool" else 6, shape).astype(
         DTYPES[dtype]
     )
 
@@ -409,6 +410,37 @@ def test_what_is_put_into_two_arrays_is_copied_into_the_second():
     assert body(text)[0] == "2 y2[{0}] = exp(x0[{0}])" and len(body(text)) == 5
 
 
+def test_what_is_padded_is_computed_in_the_middle():
+    def convolved(b, x, w):
+        return convolve(b, elementwise(b, "exp", x), w, pads=[(1, 2)])
+
+    text = agrees(
+        convolved, lambda x, w: numpy_conv(np.exp(x), w, (1,), (1,), 1, ((1, 2),)), (2, 3, 5), (4, 3, 2)
+    )
+    assert body(text)[:2] == [
+        "2 3 8 padded[{0},{1},{2}] = 0",
+        "2 3 5 padded[{0},{1},{2}+1] = exp(x0[{0},{1},{2}])",
+    ]
+
+
+def test_a_scan_from_the_end_is_written_from_the_end():
+    text = agrees(lambda b, x: scan(b, "+", x, 0, reverse=True), lambda x: x[::-1].cumsum()[::-1], (5,))
+    assert body(text) == ["y0[4] = x0[4]", "4 y0[-{0}+3] = y0[-{0}+4] + x0[-{0}+3]"]
+
+
+def test_part_of_an_array_and_another_dtype_are_copies():
+    parts = {"first": (0, 2, 1), "last": (1, 3, 1), "backwards": (1, None, -1)}
+    for start, stop, step in parts.values():
+        text = agrees(
+            lambda b, x, s=start, e=stop, t=step: slice_(b, elementwise(b, "exp", x), 0, s, e, t),
+            lambda x, s=start, e=stop, t=step: np.exp(x)[s:e:t],
+            (3,),
+        )
+        assert len(body(text)) == 2
+    text = agrees(lambda b, x: formula(b, "e", dtype="f64", e=elementwise(b, "exp", x)), np.exp, (3,))
+    assert body(text) == ["3 t1[{0}] = exp(x0[{0}])", "3 y0[{0}] = t1[{0}]"]
+
+
 def test_what_a_later_pass_overwrites_stays_where_it_was():
     """The sum begins with e, which is read again afterwards."""
 
@@ -624,7 +656,62 @@ def test_norms_over_windows_and_the_places_of_the_largest():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_indices_that_are_data(axis):
     agrees(lambda b, x, i: gather(b, x, i, axis), lambda x, i: x.take(i, axis), (6, 7, 8), (2, 3, "i8"))
-    agrees(lambda b, x, i: gather(b, x, i, axis), lambda x, i: x.take(i, axis), (6, 6, "bool"), ("i64",))
+    for dtype in ("i64", "u16", "u64"):
+        agrees(lambda b, x, i: gather(b, x, i, axis), lambda x, i: x.take(i, axis), (6, 6, "bool"), (dtype,))
+
+
+def test_rows_are_read_where_they_are_used():
+    """An embedding and what is made of it: the rows are not copied; indices of a domain need no clamp."""
+    b = Builder("k")
+    rows, w = b.input("rows", "f32", (50, 8)), b.input("w", "f32", (8, 3))
+    i = b.input("i", "i64", (4,), (0, 49))
+    b.output("y", contract(b, "mk,kn->mn", gather(b, rows, i, 0), w))
+    b.output("z", gather(b, gather(b, rows, i, 0), i, 1))
+    assert body(b.text()) == [
+        "4 3 y[{0},{1}] = 0",
+        "4 3 8 y[{0},{1}] += rows[i[{0}],{2}]*w[{2},{1}]",
+        "4 t2[{0}] = min(i[{0}],7)",
+        "4 4 z[{0},{1}] = rows[i[{0}],t2[{1}]]",
+    ]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_indices_of_each_place(axis):
+    shape = [3, 4, 2]
+    shape[axis] = 5
+    text = agrees(
+        lambda b, x, i: gather_along(b, x, formula(b, "i & 1", i=i), axis),
+        lambda x, i: np.take_along_axis(x, i & 1, axis),
+        (3, 4, 2),
+        (*shape, "i32"),
+    )
+    assert body(text)[-1].count("t6[{0},{1},{2}]") == 1
+    agrees(
+        lambda b, x, i: gather_along(b, x, i, 1),
+        lambda x, i: np.take_along_axis(x, i, 1),
+        (2, 6),
+        (1, 3, "u8"),
+    )
+
+
+def test_elements_of_what_is_stored_nowhere():
+    def chosen(b, i):
+        return [gather(b, iterator(b, (3, 8), 1), i, 1), gather(b, filled(2, "f32", (3, 8)), i, 0)]
+
+    agrees(chosen, lambda i: [np.broadcast_to(i, (3, 5)), np.full((5, 8), 2)], (5, "u8"))
+
+
+def test_indices_may_be_parts_of_others_and_outputs():
+    def twice(b, x, i):
+        j = concatenate(b, [formula(b, "i & 3", i=i), filled(1, "i32", (2,))], 0)
+        return [gather(b, x, formula(b, "i & 3", i=i), 0), gather(b, x, j, 0), j]
+
+    def expected(x, i):
+        j = np.concatenate([i & 3, [1, 1]])
+        return [x[i & 3], x[j], j]
+
+    agrees(twice, expected, (4, 3), (5, "i32"))
+    agrees(lambda b, x, i: gather(b, x, gather(b, i, i, 0), 0), lambda x, i: x[i[i]], (6,), (6, "u8"))
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -649,11 +736,12 @@ def test_scans(accumulation, ufunc, exclusive, reverse):
         (np.float32(0.1), 1),
         (np.full((3, 4), 7), 1),
         (np.arange(12).reshape(3, 4) * 2 - 5, 1),
+        (np.array([2**63, 5, 0], np.uint64), 3),
         (np.array([[1.5], [-0.25], [np.nan]]), 3),
         (np.array([3, 3, 1, 2] * 9), 4),
         (np.random.default_rng(1).normal(size=(5, 6)), 1),
     ],
-    ids=["number", "equal", "even", "cells", "table", "bound"],
+    ids=["number", "equal", "even", "large", "cells", "table", "bound"],
 )
 def test_constants(known, lines):
     known = np.asarray(known)

@@ -335,6 +335,7 @@ VALUES = [
     Case(2, "forward y t", heap(x="8", y="8", t="8").replace("f32", "bf16"), "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}]*x[{0}]", "inexact"),
     Case(2, "forward y t", "x f64 [8] heap\ny f32 [8] heap\nt f32 [8] heap", "8 t[{0}] = 0.1\n8 y[{0}] = t[{0}] < x[{0}]", "inexact"),
     Case(2, "forward y t", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap", "8 t[{0}] = 300\n8 y[{0}] = i8(t[{0}])", "inexact"),
+    Case(2, "forward y t", "x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap", "8 t[{0}] = nan\n8 y[{0}] = isnan(t[{0}])", "inexact"),
     Case(2, "forward y t", "x bool [8] heap\ny bool [8] heap\nt bool [8] heap", "8 t[{0}] = 2\n8 y[{0}] = t[{0}] - x[{0}]", "inexact"),
     Case(2, "forward y t", heap(x="8", y="8", t="8"), "8 t[{0}] = 1e-50\n8 y[{0}] = select(t[{0}],x[{0}],2)", "inexact"),
     Case(3, "forward y t", XTUY, "8 u[{0}] = x[{0}]\n8 t[{0}] = u[{0}]\n8 u[{0}] = 2\n8 y[{0}] = t[{0}] + u[{0}]", "changed-between"),

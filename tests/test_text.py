@@ -1,10 +1,15 @@
 # ruff: noqa: E501  (before and after stand side by side)
 """The text form: round trip, canonical printing, and errors that a person can act on."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from dojo_core import TextError, parse
 from dojo_core.program.expressions import RESERVED
+from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.tree import DTYPE_BYTES
 from tests.fuzz import fuzz
 
 SOFTMAX = """\
@@ -212,3 +217,21 @@ def test_a_terabyte_is_refused_without_taking_memory():
 @pytest.mark.parametrize("most", [500, pytest.param(10_000, marks=pytest.mark.soak)])
 def test_damaged_texts_raise_nothing_but_what_is_documented(most):
     assert fuzz(seconds=300, seed=1, most=most) == []
+
+
+def test_every_function_stands_in_the_docs_with_what_it_is_of():
+    page = (Path(__file__).parent.parent / "docs" / "text.md").read_text()
+    section = page.partition("## Functions")[2].partition("\n## ")[0]
+    table = re.findall(r"^\| (`.*?) \| (?:all|float|int)", section, re.MULTILINE)
+    named = [word for row in table for word in re.findall(r"(\w+)(?:\([a-z,]*\))?(?= |`)", row)]
+    written = [f.name for f in FUNCTIONS.values() if not f.infix and f.name not in (*DTYPE_BYTES, "neg")]
+    assert sorted(named) == sorted(written)
+
+
+def test_and_is_a_function_where_a_value_stands_and_a_word_between_conditions():
+    text = with_line("4 8 y[{0},{1}] = and(x[{0},{1}],t[{0},{1}]) if {0} < 3 and {1} >= 2").replace(
+        "f32", "i32"
+    )
+    assert (
+        "and(x[{0},{1}],t[{0},{1}]) if {0} < 3 and {1} >= 2\n" in parse(text.replace("in x", "in x, t")).text
+    )

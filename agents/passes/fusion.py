@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.passes.structure import body_at, depths_of, leaf_of, only, scope_of, traffic
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace, fresh_name
-from dojo_core.program.tables import affine
+from dojo_core.program.tables import Indirect
 from dojo_core.program.tree import Access, Leaf, Path, Program, Provenance, Scope
 from dojo_core.recipes import Sketch
 
@@ -48,7 +48,9 @@ def _shared_scope(sketch: Sketch, leaf: Leaf, access: Access, earlier: Leaf) -> 
     for other in (earlier.op.target, *earlier.op.reads):
         if other.array != access.array:
             continue
-        for mine, theirs in zip(map(affine, access.index), map(affine, other.index), strict=True):
+        for mine, theirs in zip(access.index, other.index, strict=True):
+            if isinstance(mine, Indirect) or isinstance(theirs, Indirect):
+                continue
             alone = len(mine.terms) == 1 and theirs.terms == ((0, 1),) and mine.const == theirs.const
             if alone and mine.terms[0][1] == 1 and leaf.scopes[mine.depths[0]].size == size:
                 return mine.depths[0] or None

@@ -30,9 +30,13 @@ _WORDS = ("in", "out", "if", "and", "heap", "stack", "register", "shared", "glob
           "prefetch", "stream", "inf", "nan", "fraction")  # fmt: skip
 _SIGNS = ("|", "[", "]", "(", ")", ",", "=", "+=", "*=", "-=", "max=", "min=", "+", "-", "*", "/", "<", "<=",
           ">", ">=", "==", "!=", "!", "->", ":", "..")  # fmt: skip
-# What the weights that come with the Dojo were trained on; a function that came later is unknown to them.
-_FUNCTIONS = ("neg", "abs", "sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "floor", "round", "max",
-              "min", "pow", "fma", "select")  # fmt: skip
+# What the words of the bundled encoder's weights were; those that came later read as what they are like.
+_FUNCTIONS = (
+    "neg", "abs", "sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "floor", "round", "max", "min",
+    "pow", "fma", "select",
+)  # fmt: skip
+_DTYPES = ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool")
+_LIKE = {8: "i64", 4: "i32", 2: "i16", 1: "u8"}  # a dtype of as many bytes
 _MARKS = tuple(f":{mark}" for mark in "uvpgbwtfN")
 _TOKEN = re.compile(
     r"(?P<mark>:[A-Za-z]\w*)|(?P<iterator>\{\d+\})|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
@@ -43,7 +47,7 @@ _TOKEN = re.compile(
 @cache
 def vocabulary() -> tuple[str, ...]:
     """Every token, by its number."""
-    named = dict.fromkeys((*_WORDS, *_FUNCTIONS, *DTYPE_BYTES))
+    named = dict.fromkeys((*_WORDS, *_FUNCTIONS, *_DTYPES))
     return (
         "<pad>", "<unknown>", "<mask>", *_SIGNS, *named, *_MARKS,
         *(f"array{n}" for n in range(ARRAYS)), *(f"{{{n}}}" for n in range(ITERATORS)),
@@ -63,7 +67,7 @@ def values() -> tuple[float, ...]:
     """What each token of a size adds to its logarithm to base 2, data types that of their bytes; else 0."""
 
     def value(token: str) -> float:
-        if token in DTYPE_BYTES:
+        if token in _DTYPES:
             return log2(DTYPE_BYTES[token])
         if token.isdigit():
             return log2(max(1, int(token)))
@@ -94,6 +98,13 @@ def _number(text: str) -> tuple[str, ...]:
     return (f">2^{power}", f"bits{(value >> (power - 3)) & 7}", f"divided{divided}")
 
 
+def _later(word: str, known: dict[str, int], called: bool) -> int | str:
+    """A word that came after the vocabulary; an array's name as it is, a function's too if not called."""
+    if word in DTYPE_BYTES:
+        return known[_LIKE[DTYPE_BYTES[word]]]
+    return UNKNOWN if called and word in FUNCTIONS else word
+
+
 @lru_cache(maxsize=50_000)  # the successors of a position share nearly all their lines
 def _words(line: str) -> tuple[int | str, ...]:
     """The numbers of a line's tokens; names of arrays as they are: their numbers depend on the program."""
@@ -103,12 +114,8 @@ def _words(line: str) -> tuple[int | str, ...]:
         kind, word = match.lastgroup, match.group()
         if kind == "number":
             tokens += [known[token] for token in _number(word)]
-        elif (
-            kind == "name"
-            and word not in known
-            and not (word in FUNCTIONS and line[match.end() :][:1] == "(")
-        ):
-            tokens.append(word)
+        elif kind == "name" and word not in known:
+            tokens.append(_later(word, known, called=line[match.end() :][:1] == "("))
         else:
             tokens.append(known.get(word, UNKNOWN))
     return tuple(tokens)

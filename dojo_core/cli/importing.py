@@ -39,7 +39,7 @@ def import_onnx(
         ),
     ] = None,
 ) -> None:
-    """Make one kernel's text of a model's operators: to check, play, time and export like any other.
+    """Make one kernel's text of a model's operators (ONNX), or tell what cannot be taken.
 
     Example: [bold]dojo import softmax.onnx --to softmax.dojo[/bold], then [bold]dojo play softmax.dojo[/bold]
     or [bold]dojo import model.onnx --check --shape x=1x3x224x224[/bold]

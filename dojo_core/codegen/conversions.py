@@ -7,11 +7,20 @@ type. A floating-point number becomes an integer towards zero, the nearest one t
 
 from __future__ import annotations
 
-from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS, extremes
+from dojo_core.program.dtypes import (
+    FLOATS,
+    INTEGERS,
+    NARROW_FLOATS,
+    STORAGE_INTEGERS,
+    UNSIGNED,
+    arithmetic,
+    extremes,
+)
 from dojo_core.program.tree import DTYPE_BYTES
 
 SAME_SIZE = {"f32": "i32", "f64": "i64"}
 LOGICAL = {"and": "&", "or": "|", "xor": "^"}  # as C writes them
+_SUFFIX = {"i64": "ll", "u64": "ull", "u32": "u"}  # of literals
 
 
 def vector_type(dtype: str, lanes: int) -> str:
@@ -58,7 +67,7 @@ def integer_functions(element: str, lanes: int) -> str:
         f"INLINE {name} {name}_shr({name} a, {name} b) {{\n{some}    return {shifted};\n}}\n"
         f"INLINE {name} {name}_sign({name} x) {{ return {sign}; }}\n"
     )
-    value = "x" if element == "u8" else f"{name}_max(x, {name}_negate(x))"
+    value = "x" if element in UNSIGNED else f"{name}_max(x, {name}_negate(x))"
     return text + f"INLINE {name} {name}_abs({name} x) {{ return {value}; }}\n"
 
 
@@ -119,12 +128,20 @@ def to_integer(narrow: str, wide: str, truncates: bool = False) -> str:
     """``i8_from_f32``, for one."""
     least, most = (_bound(value, wide) for value in extremes(narrow))
     low, high = (integer_literal(value, narrow) for value in extremes(narrow))
-    through = "f64" if narrow == "i64" else wide  # whose integers hold all of these
-    inside = f"({narrow}){through}_truncate(x)" if truncates else f"({narrow})x"
+    inside = _truncated(narrow, wide) if truncates else f"({narrow})x"
     return (
         f"INLINE {narrow} {narrow}_from_{wide}({wide} x) {{\n"
         f"    return x >= {most} ? {high} : x > {least} ? {inside} : x != x ? 0 : {low};\n}}\n"
     )
+
+
+def _truncated(narrow: str, wide: str) -> str:
+    """C that truncates ``x``, which lies within ``narrow``, by the functions of ``truncation``."""
+    if narrow == "u64":  # the upper half is beyond i64: 2**63 is taken off and put back
+        upper = "(u64)f64_truncate(x - 9223372036854775808.0) + 9223372036854775808ull"
+        return f"x >= 9223372036854775808.0 ? {upper} : (u64)f64_truncate(x)"
+    through = "f64" if narrow in ("i64", "u32") else wide  # whose integers hold all of these
+    return f"({narrow}){through}_truncate(x)"
 
 
 def truncation(element: str, lanes: int) -> str:
@@ -158,19 +175,25 @@ def integer_literal(value: int, dtype: str) -> str:
         return "(-__INT64_MAX__ - 1)"
     if value == -(2**31):
         return "(-2147483647 - 1)"
-    return f"{value}ll" if dtype == "i64" else str(value)
+    return f"{value}{_SUFFIX.get(dtype, '')}"
 
 
 def scalar_conversion(text: str, have: str, want: str) -> str:
     """C that converts a scalar expression; a bool is a byte of 0 or 1."""
     if have == want:
         return text
+    if have in STORAGE_INTEGERS:
+        wide = arithmetic(have)
+        return scalar_conversion(f"{wide}_from_{have}({text})", wide, want)
     if want == "bool":
-        return f"({text}) != 0" if have not in HALVES else f"f32_from_{have}({text}) != 0"
-    if have in HALVES:
+        return f"({text}) != 0" if have not in NARROW_FLOATS else f"f32_from_{have}({text}) != 0"
+    if have in NARROW_FLOATS:
         return scalar_conversion(f"f32_from_{have}({text})", "f32", want)
-    if want in HALVES:
+    if want in NARROW_FLOATS:
         return f"{want}_from_f32({scalar_conversion(text, have, 'f32')})"
+    if want in STORAGE_INTEGERS and have not in FLOATS:
+        wide = arithmetic(want)
+        return f"{want}_from_{wide}({scalar_conversion(text, have, wide)})"
     if have in FLOATS and want not in FLOATS:
         return f"{want}_from_{have}({text})"
     return f"({want}){text}" if _is_one_term(text) else f"({want})({text})"
@@ -220,6 +243,22 @@ def wide_integers(element: str, lanes: int, truncates: bool = False) -> str:
     )
 
 
+def wide_unsigned(element: str, lanes: int, truncates: bool = False) -> str:
+    """Conversions to the unsigned integers of a type's own size: what is beyond the signed ones is converted
+    less 2**31 (2**63), which is exact there."""
+    integers = SAME_SIZE[element]
+    name, whole, twin = (vector_type(d, lanes) for d in (element, integers, unsigned(integers)))
+    bits = 8 * DTYPE_BYTES[element]
+    half, bound = (_bound(2**k, element) for k in (bits - 1, bits))
+    converted = f"{name}_truncate(v)" if truncates else f"__builtin_convertvector(v, {whole})"
+    return (
+        f"INLINE {twin} {name}_{unsigned(integers)}({name} x) {{\n"
+        f"    {whole} above = x >= {bound}, upper = (x >= {half}) & ~above, inside = (x > 0) & ~above;\n"
+        f"    {name} v = ({name})(({whole})x & inside) - ({name})(({whole}){name}_splat({half}) & upper);\n"
+        f"    return (({twin}){converted} + (({twin})upper << {bits - 1})) | ({twin})above;\n}}\n"
+    )
+
+
 def vector_conversion(
     text: str, have: str, want: str, lanes: int, resized: bool = False, truncates: bool = False
 ) -> str:
@@ -230,12 +269,21 @@ def vector_conversion(
     """
     if have == want:
         return text
-    if have in HALVES:
+    if have in STORAGE_INTEGERS:
+        wide = arithmetic(have)
+        whole = f"{vector_type(have, lanes)}_{wide}({text})"
+        return vector_conversion(whole, wide, want, lanes, resized, truncates)
+    if have in NARROW_FLOATS:
         single = f"{vector_type(have, lanes)}_f32({text})"
         return vector_conversion(single, "f32", want, lanes, resized, truncates)
-    if want in HALVES:
+    if want in NARROW_FLOATS:
         single = vector_conversion(text, have, "f32", lanes, resized, truncates)
         return f"{vector_type('f32', lanes)}_{want}({single})"
+
+    if want in STORAGE_INTEGERS and have not in FLOATS:
+        wide = arithmetic(want)
+        whole = vector_conversion(text, have, wide, lanes, resized, truncates)
+        return f"{vector_type(wide, lanes)}_{want}({whole})"
 
     def convert(value: str, source: str, dtype: str) -> str:
         if resized and {source, dtype} <= set(INTEGERS) and DTYPE_BYTES[source] != DTYPE_BYTES[dtype]:
@@ -245,13 +293,17 @@ def vector_conversion(
             return whole if dtype == SAME_SIZE[source] else convert(whole, SAME_SIZE[source], dtype)
         return f"__builtin_convertvector({value}, {vector_type(dtype, lanes)})"
 
-    if have in FLOATS and want in INTEGERS:
+    if have in FLOATS and want in (*INTEGERS, *STORAGE_INTEGERS):
         if DTYPE_BYTES[want] < 4 or (have, want) == ("f64", "i32"):
             least, most = extremes(want)
             low, high = (_bound(v, have) for v in (least, most))
             whole = convert(f"{vector_type(have, lanes)}_within({text}, {low}, {high})", have, "i32")
-            return whole if want == "i32" else convert(whole, "i32", want)
-        if want == "i64" and have == "f32":
+            return whole if want == "i32" else convert(whole, "i32", arithmetic(want))
+        if (have, want) == ("f64", "u32"):
+            low, high = (_bound(v, have) for v in extremes(want))
+            inside = f"{vector_type(have, lanes)}_within({text}, {low}, {high})"
+            return convert(convert(inside, have, "i64"), "i64", want)
+        if want in ("i64", "u64") and have == "f32":
             return vector_conversion(convert(text, have, "f64"), "f64", want, lanes, resized, truncates)
         return f"{vector_type(have, lanes)}_{want}({text})"
     if want in FLOATS and have in INTEGERS and DTYPE_BYTES[have] < 4:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.codegen.conversions import integer_literal, scalar_conversion
 from dojo_core.program.affine import Affine
@@ -17,6 +19,10 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    NARROW_FLOATS,
+    STORAGE,
+    STORAGE_FLOATS,
+    STORAGE_INTEGERS,
     TO_WHOLE,
     arithmetic,
     compute_dtype,
@@ -24,6 +30,7 @@ from dojo_core.program.dtypes import (
     extremes,
 )
 from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.minifloats import minifloat_stored
 from dojo_core.program.tables import Indirect, Lookup
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Number, Op, Operand, Program, Scope
 
@@ -42,7 +49,9 @@ class Scalars:
         """The assignment or accumulation of one scalar."""
         dtype = self.dtypes[op.target.array]
         place = self.place(op.target, scopes)
-        compute = arithmetic(self.compute_dtype(op))
+        if moves_bytes(op, dtype):
+            return f"{place} = {self._bytes(op, dtype, scopes)};"
+        compute = converted_in(self.compute_dtype(op))
 
         def operand(value: Operand, wanted: str) -> str:
             if isinstance(value, Number):
@@ -57,10 +66,10 @@ class Scalars:
             return f"{place} = {dtype}_fma({a}, {b}, {place});"
         value, got = self._expression(op, compute, [operand(o, w) for o, w in self._wanted(op, compute)])
         inner = arithmetic(dtype)  # f16 and bf16: what is written is rounded from f32
-        if op.function in HALVES:
+        if op.function in NARROW_FLOATS:
             value, got = scalar_conversion(value, got, op.function), op.function
         if not op.accumulate:
-            if got != dtype and not (got == "bool" and dtype != "bool" and dtype not in HALVES):
+            if got != dtype and not (got == "bool" and dtype != "bool" and dtype not in NARROW_FLOATS):
                 value = scalar_conversion(value, got, dtype)
             return f"{place} = {value};"
         value = scalar_conversion(value, got, inner) if got != "bool" else value
@@ -77,6 +86,24 @@ class Scalars:
         else:
             value = f"{c_type(inner)}_{op.accumulate}({value}, {old})"
         return f"{place} = {scalar_conversion(value, inner, dtype)};"
+
+    def _bytes(self, op: Op, dtype: str, scopes: Sequence[Scope]) -> str:
+        """What a copy within a dtype that is only stored writes, one of two where it is a choice."""
+        chosen = [
+            literal(o.value, dtype) if isinstance(o, Number) else self.place(o, scopes)  # type: ignore[arg-type]
+            for o in op.operands[bool(op.function) :]
+        ]
+        if not op.function:
+            return chosen[0]
+        tested = op.operands[0]
+        if isinstance(tested, Access):
+            held = self.dtypes[tested.array]
+            test = scalar_conversion(self.place(tested, scopes), held, arithmetic(held))
+        elif isinstance(tested, Number):
+            test = literal(tested.value, "f64")
+        else:
+            test = f"({index_text(tested, scopes)})"
+        return f"{test} != 0 ? {chosen[0]} : {chosen[1]}"
 
     def compute_dtype(self, op: Op) -> str:
         """The dtype an operation's function is computed in."""
@@ -116,7 +143,12 @@ class Scalars:
                 return f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})", dtype
             if function == "/":
                 divisor = op.operands[1]
-                if isinstance(divisor, Number) and divisor.value not in (0, -1):
+                if isinstance(divisor, Number) and literal(divisor.value, dtype) not in (
+                    "0",
+                    "0u",
+                    "0ull",
+                    "-1",
+                ):
                     return f"{values[0]} / {atom(values[1])}", dtype
                 return f"{kind}_divide({values[0]}, {values[1]})", dtype
             named = WRAPPING.get(function, function)
@@ -132,6 +164,17 @@ class Scalars:
     def extreme(self, op: Op, kind: str, values: Sequence[str]) -> str:
         """The maximum or minimum of two floating-point numbers, or vectors of them."""
         return f"{kind}_{op.function}({', '.join(values)})"
+
+
+def converted_in(dtype: str) -> str:
+    """The dtype that an operation's operands are converted to: integers of four and two bits are made of each
+    dtype directly, so that what is beyond them is cut off, or the nearest."""
+    return dtype if dtype in STORAGE_INTEGERS else arithmetic(dtype)
+
+
+def moves_bytes(op: Op, dtype: str) -> bool:
+    """Is it a copy within a dtype that is only stored, or of one of two? It needs no conversion."""
+    return op.function in ("", "select") and not op.accumulate and dtype in STORAGE
 
 
 def c_type(dtype: str) -> str:
@@ -160,6 +203,8 @@ def literal(value: int | float, dtype: str) -> str:
         if dtype == "f32" and abs(value) <= 2**-150:  # rounds to 0, of which compilers warn
             value = math.copysign(0.0, value)
         return f"{float(value)!r}{suffix}"
+    if dtype in STORAGE_FLOATS:
+        return str(int(minifloat_stored(np.asarray(value, np.float64), dtype)))
     low, high = extremes(dtype)
     # The identity of max is -inf: the least value of an integer type.
     if math.isinf(value):
@@ -195,8 +240,7 @@ def indirect_text(
     index: Indirect, scopes: Sequence[Scope], looked_up: Callable[[Lookup, Sequence[Scope]], str]
 ) -> str:
     """The same of an indirect index; ``looked_up`` gives the text of what a table or an array holds."""
-    low, high = index.bounds([s.size for s in scopes])
-    wide = low < -(2**31) or high >= 2**31
+    wide = index.reach([s.size for s in scopes]) >= 2**31
     text = ""
     for lookup, coefficient in index.lookups:
         sign = (" - " if coefficient < 0 else " + ") if text else ("-" if coefficient < 0 else "")

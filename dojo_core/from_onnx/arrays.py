@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dojo_core.primitives.elementwise import ENCODINGS
 from dojo_core.primitives.views import places
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.tree import Access
 
 if TYPE_CHECKING:
     from dojo_core.from_onnx.importer import Graph
@@ -270,19 +272,25 @@ class Make:
     def gather(self, x: Array, indices: Array, axis: int) -> Array:
         """``x`` at integer indices along an axis, which the indices' axes take the place of; negative ones
         count from the end."""
+        self.promised(indices, x.shape[axis])
         return p.gather(self.b, x, indices, axis)
+
+    def promised(self, indices: Array, size: int) -> None:
+        """Of an input that indices are, what the standard says of them: from -size to size - 1. It is drawn
+        from there when the kernel is measured."""
+        operand = indices.operand
+        if isinstance(operand, Access) and operand.array in self.b.inputs:
+            given = self.b.inputs[operand.array]
+            low, high = given.domain or (-size, size - 1)
+            if given.dtype not in FLOATS and given.dtype[0] != "u":
+                domain = max(low, -size), min(high, size - 1)
+                self.b.inputs[operand.array] = replace(given, domain=domain)
 
     def along(self, x: Array, indices: Array, axis: int) -> Array:
         """``x`` at its own index along one axis for each element: both have as many axes, and sizes that are
         the same or, of the indices, 1, but along that axis. Negative indices count from the end."""
-        size, rank = x.shape[axis], len(x.shape)
-        shape = tuple(x.shape[k] if k != axis else indices.shape[k] for k in range(rank))
-        steps = [math.prod(x.shape[k + 1 :]) for k in range(rank)]
-        others = self.affine(shape, [0 if k == axis else step for k, step in enumerate(steps)])
-        flat = self.formula(
-            "select(i < 0, i + n, i) * s + o", i=indices, n=size, s=steps[axis], o=others, dtype="i64"
-        )
-        return p.gather(self.b, self.reshape(x, (-1,)), self.broadcast(flat, shape), 0)
+        self.promised(indices, x.shape[axis])
+        return p.gather_along(self.b, x, indices, axis)
 
     def costs(self, encoding: str) -> None:
         """Note that the text takes more than one pass over the result."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from dojo_core.codegen.code import Parameter
 from dojo_core.measure.input_sets import InputSet
-from dojo_core.measure.pool import EPSILON, Array, Doubles, Pool, columns, to_double
+from dojo_core.measure.pool import Array, Doubles, Pool, columns, to_double
 from dojo_core.measure.pool_cache import cached_pool
 from dojo_core.measure.worst_pool import worst_tolerance
 
@@ -45,7 +45,7 @@ class Judgement:
         base, scale = self.tolerance[p.name]
         allowed = (base if bound == 0.0 else base + bound * scale)[:, None]
         width = columns(p.shape)
-        got = numbers(stored, p.dtype).reshape(-1, width)
+        got = to_double(stored, p.dtype).reshape(-1, width)
         want = self.pool.references[p.name].reshape(-1, width)
         with np.errstate(all="ignore"):
             off = np.abs(got - want)
@@ -76,11 +76,6 @@ def instead(dtype: str, got: float, wanted: float) -> str:
     """What an element is and should be, with all the digits that it has."""
     digits = 17 if dtype == "f64" else 9
     return f"is {got:.{digits}g} and should be {wanted:.{digits}g}."
-
-
-def numbers(stored: Array, dtype: str) -> Doubles:
-    """Elements as stored, in float64."""
-    return np.asarray(to_double(stored, dtype) if dtype in EPSILON else stored, np.float64)
 
 
 def row_errors(got: Doubles, reference: Doubles, width: int) -> tuple[Doubles, Doubles]:

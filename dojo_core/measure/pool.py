@@ -22,10 +22,10 @@ that rounding each alone comes to that.
 Where the start program gives infinity or NaN and the reference does not (or the other way round), the
 row is not judged; elsewhere NaN must meet NaN and infinity the same infinity.
 
-Integers are drawn from all that their dtype holds (i32 and i64 mostly from fewer), with rows of the extreme
-values, and an integer output must be exact; but where it is made of floating-point numbers whose last bit
-depends on the order of operations, it may be off by one, as a rounding falls on the other side, or, where it
-has more digits than these, as far as they.
+Integers are drawn from all that their dtype holds (those of 32 and 64 bits mostly from fewer), with rows of
+the extreme values, and an integer output must be exact; but where it is made of floating-point numbers whose
+last bit depends on the order of operations, it may be off by one, as a rounding falls on the other side, or,
+where it has more digits than these, as far as they.
 """
 
 from __future__ import annotations
@@ -38,9 +38,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dojo_core.codegen.code import Parameter
-from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value
-from dojo_core.program.dtypes import INTEGERS, dtypes_of, extremes, inexact_integers
+from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value, held
+from dojo_core.program.dtypes import (
+    INTEGERS,
+    STORAGE,
+    STORAGE_FLOATS,
+    STORAGE_INTEGERS,
+    dtypes_of,
+    extremes,
+    inexact_integers,
+)
 from dojo_core.program.interpret import interpret
+from dojo_core.program.minifloats import has_sign, minifloat_stored, minifloat_values, step
 from dojo_core.program.tree import Domain, Program
 from dojo_core.program.validity import settled
 
@@ -51,12 +60,14 @@ OWN_ERROR_FACTOR = 8.0
 ADVERSARIAL_SHARE = 20  # one adversarial row in so many at most
 DROWNED_SHARE = 0.12  # of an output's rows
 SHORT_ROW = 64
-WHOLE_BITS = 20  # of an i32 or i64, other than in the rows of extreme values
+WHOLE_BITS = 20  # of integers of 32 or 64 bits, other than in the rows of extreme values
 
-# bf16 has no NumPy type: its bits are held as uint16.
+# What has no NumPy type: of bf16 and of narrower floating-point numbers the bits; i4 and its kin as integers.
 STORED: dict[str, type[np.generic]] = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16,
-    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8,
+    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8,
+    "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.uint8,
+    **dict.fromkeys(STORAGE_FLOATS, np.uint8), "i4": np.int8, "u4": np.uint8, "i2": np.int8, "u2": np.uint8,
 }  # fmt: skip
 EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
@@ -101,13 +112,21 @@ def columns(shape: tuple[int, ...]) -> int:
 
 def to_double(stored: Array, dtype: str) -> Doubles:
     """Stored elements as float64."""
+    if dtype in STORAGE_FLOATS:
+        return minifloat_values(stored, dtype)
+    if dtype in STORAGE_INTEGERS:
+        return held(stored, dtype).astype(np.float64)
     return bf16_value(stored.astype(np.uint16)) if dtype == "bf16" else stored.astype(np.float64)
 
 
 def from_double(values: NDArray[np.floating], dtype: str) -> Array:
-    """Numbers as they are stored, rounded to nearest."""
+    """Numbers as they are stored, rounded to nearest; of integers the nearest that there are."""
     if dtype == "bf16":
         return bf16_bits(values.astype(np.float32))
+    if dtype in STORAGE_FLOATS:
+        return minifloat_stored(values, dtype)
+    if dtype not in EPSILON:
+        return held(values, dtype).astype(STORED[dtype])
     with np.errstate(over="ignore"):
         return values.astype(STORED[dtype])
 
@@ -120,23 +139,31 @@ def draw(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, domain: D
             rows = values.reshape(-1, shape[-1])
             rows[rng.integers(len(rows))] = domain.low
             rows[rng.integers(len(rows))] = domain.high
-        if dtype not in EPSILON:
+        if dtype not in (*EPSILON, *STORAGE_FLOATS):
             values = np.clip(np.rint(values), math.ceil(domain.low), math.floor(domain.high))
         return from_double(values, dtype)
     if dtype == "f64":
         return rng.standard_normal(shape)
-    if dtype in EPSILON:
-        return from_double(rng.standard_normal(shape, dtype=np.float32), dtype)
+    if dtype in (*EPSILON, *STORAGE_FLOATS):
+        normal = rng.standard_normal(shape, dtype=np.float32)
+        return from_double(
+            np.abs(normal) if dtype in STORAGE_FLOATS and not has_sign(dtype) else normal, dtype
+        )
     low, high = extremes(dtype)
     few = 1 << WHOLE_BITS
     return rng.integers(max(low, -few), min(high, few), shape, STORED[dtype], endpoint=True)
 
 
 def _extreme_rows(width: int, dtype: str) -> list[Array]:
-    """Rows where sums of integers overflow soonest, and a row of zeros."""
+    """Rows where sums of integers overflow soonest, and a row of zeros; of what is only stored as a
+    floating-point number one of all finite ones, too."""
+    if dtype in STORAGE_FLOATS:
+        every = minifloat_values(np.arange(256), dtype)
+        every = np.unique(every[np.isfinite(every)])
+        chosen = ([every[np.abs(every).argmin()]], [every[0]], [every[-1]], [every[0], every[-1]], every)
+        return [from_double(np.resize(row, width), dtype) for row in chosen]
     low, high = extremes(dtype)
-    rows = (np.zeros(width), np.full(width, low), np.full(width, high), np.resize([low, high], width))
-    return [row.astype(np.int64).astype(STORED[dtype]) for row in rows]
+    return [np.resize(np.array(row, STORED[dtype]), width) for row in ([0], [low], [high], [low, high])]
 
 
 def _mild_rows(width: int, dtype: str, rng: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -177,9 +204,18 @@ def _plant(stored: Array, rows: Sequence[Array], rng: np.random.Generator) -> li
     return [int(p) for p in places]
 
 
-def _numbers(stored: Array, dtype: str) -> Array:
-    """What the interpreter takes: float64, and integers as they are (float64 holds no i64)."""
-    return to_double(stored, dtype) if dtype in EPSILON else stored
+def numbers(stored: Array, dtype: str) -> Array:
+    """What the interpreter takes: float64, and integers as they are (float64 holds no i64, no u64)."""
+    return to_double(stored, dtype) if dtype in (*EPSILON, *STORAGE) else stored
+
+
+def unit(dtype: str, scale: Doubles) -> Doubles:
+    """How far the neighbours of numbers up to ``scale`` are apart: 1, but of what is only stored as a
+    floating-point number."""
+    if dtype not in STORAGE_FLOATS:
+        return np.ones_like(scale)
+    relative, least = step(dtype)
+    return np.asarray(np.maximum(relative * scale, least))
 
 
 class Undefined(ValueError):
@@ -199,7 +235,7 @@ def references(program: Program, inputs: Mapping[str, Array], each_write: bool =
 
 
 def inexact_outputs(program: Program, outputs: Sequence[Parameter]) -> tuple[str, ...]:
-    """The integer outputs that may be off by one."""
+    """The outputs of integers, or of what is only stored, that may be off by one, or by a neighbour."""
     doubtful = inexact_integers(program)
     arrays = {b.name: b.arrays for b in program.buffers}
     return tuple(p.name for p in outputs if doubtful.intersection(arrays[p.name]))
@@ -266,9 +302,9 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, ta
                     rows += _wild_rows(p.shape[-1], p.dtype, rng)
                 stored = [from_double(row, p.dtype) for row in rows]
                 adversarial[p.name] = _plant(inputs[p.name], stored, rng)
-            elif p.dtype in INTEGERS and p.shape and domain is None:
+            elif p.dtype in (*INTEGERS, *STORAGE) and p.shape and domain is None:
                 adversarial[p.name] = _plant(inputs[p.name], _extreme_rows(p.shape[-1], p.dtype), rng)
-        given = {p.name: _numbers(inputs[p.name], p.dtype) for p in wanted}
+        given = {p.name: numbers(inputs[p.name], p.dtype) for p in wanted}
         with np.errstate(all="ignore"):
             expected = references(program, given)
         if not any(_drowned(expected[p.name]) for p in outputs):
@@ -326,7 +362,8 @@ def tolerance(
     is given).
     """
     if parameter.dtype not in EPSILON:
-        most = np.full(own_error.shape, 1.0 if inexact else 0.0)
+        one = unit(parameter.dtype, scale)
+        most = one if inexact else np.zeros_like(one)
         if inexact and reach is not None:
             most = np.maximum(most, reach * scale)
         worst = int((own_error - most).argmax())
@@ -334,10 +371,10 @@ def tolerance(
             how_far = f"is off by {own_error[worst]:.3g}, and may be off by {most[worst]:.3g}"
             raise ValueError(f"the start program's {parameter.name} {how_far}")
         own_error = own_error if order is None else np.maximum(own_error, order)
-        if not inexact or own_error.max() <= 1:
-            return np.full(own_error.shape, 1.0 if inexact else 0.0)
-        usual = float(np.quantile(own_error / np.maximum(scale, 1), 0.75))
-        return np.maximum(1.0, OWN_ERROR_FACTOR * np.maximum(own_error, usual * scale))
+        if not inexact or (own_error <= one).all():
+            return one if inexact else np.zeros_like(one)
+        usual = float(np.quantile(own_error / np.maximum(scale, one), 0.75))
+        return np.maximum(one, OWN_ERROR_FACTOR * np.maximum(own_error, usual * scale))
     epsilon = EPSILON[parameter.dtype]
     judged = np.isfinite(own_error)
     if not judged.all() and judged.mean() < 0.5:

@@ -45,11 +45,13 @@ from dojo_core.measure.pool import (
     from_double,
     inexact_outputs,
     narrow_orders,
+    numbers,
     references,
     to_double,
+    unit,
 )
 from dojo_core.measure.slabs import Kept, kept_dimensions, read_box, takes_patterns
-from dojo_core.program.dtypes import extremes
+from dojo_core.program.dtypes import STORAGE_FLOATS, extremes
 from dojo_core.program.tree import Domain, Program
 
 WHOLE = 2**53  # integers up to here are numbers that a pattern may have
@@ -67,22 +69,22 @@ def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: i
         domain = program.domain_of(name)
         inputs[p.name] = draw(p.dtype, p.shape, rng, domain)
         slabs = _Slabs(leads.get(name, dimensions[name][0]), read_box(program, name))
-        values = _numbers(inputs[p.name], p.dtype)
+        values = to_double(inputs[p.name], p.dtype)
         rows = slabs.of(values)
         if name in leads:
-            numbers = range(len(rows))
+            filled = range(len(rows))
         else:
-            numbers = range(1, len(rows) if takes_patterns(program, name) else 0, 2)
-        if numbers:
+            filled = range(1, len(rows) if takes_patterns(program, name) else 0, 2)
+        if filled:
             # Other seeds begin elsewhere, so that a program of few slabs meets all patterns in time.
             first = seed + list(leads).index(name) if name in leads else seed
-            for turn, number in enumerate(numbers):
+            for turn, number in enumerate(filled):
                 pattern = PATTERNS[chosen.patterns[(first + turn) % len(chosen.patterns)]]
                 rows[number] = pattern.fill(rows.shape[1], p.dtype, rng)
             inputs[p.name] = _stored(slabs.back(rows, values), p.dtype, domain)
-            values = _numbers(inputs[p.name], p.dtype)
+            values = to_double(inputs[p.name], p.dtype)
             rows = slabs.of(values)
-        given[p.name] = moved[p.name] = inputs[p.name]
+        given[p.name] = moved[p.name] = numbers(inputs[p.name], p.dtype)
         if p.dtype in EPSILON:
             given[p.name] = values
             error = EPSILON[p.dtype] * _growth(rows)[:, None] * rng.uniform(-1, 1, rows.shape)
@@ -125,14 +127,10 @@ def _overflown(
     }
 
 
-def _numbers(stored: Array, dtype: str) -> Doubles:
-    return to_double(stored, dtype) if dtype in EPSILON else stored.astype(np.float64)
-
-
 def _stored(values: Doubles, dtype: str, domain: Domain | None) -> Array:
     """Numbers as an input holds them, the nearest ones that it may have."""
     low, high = (domain.low, domain.high) if domain is not None else (-np.inf, np.inf)
-    if dtype not in EPSILON:
+    if dtype not in (*EPSILON, *STORAGE_FLOATS):
         least, most = extremes(dtype)
         values = np.rint(values)
         low, high = max(low, least, -WHOLE), min(high, most, WHOLE)
@@ -189,5 +187,5 @@ def worst_tolerance(
     if p.dtype in EPSILON:
         allowed = OWN_ERROR_FACTOR * np.maximum(allowed, max(EPSILON[p.dtype], usual) * scale)
     else:
-        allowed = np.maximum(OWN_ERROR_FACTOR * allowed, 1.0) if inexact else own_error
+        allowed = np.maximum(OWN_ERROR_FACTOR * allowed, unit(p.dtype, scale)) if inexact else own_error
     return np.where(np.isfinite(own_error), allowed, np.inf)

@@ -207,6 +207,7 @@ def _pair(program: Program, name: str) -> tuple[Leaf, Leaf] | None:
         return None
     invert, product = leaves
     one = (
+        # implied: nothing else writes it, and what is no input is written before it is read
         invert.op.target.array == name
         and product.op.target.array != name
         and invert.op.function == "/"

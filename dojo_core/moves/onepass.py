@@ -26,7 +26,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import MemoryAccess
 from dojo_core.program.reaching import Definition, definition, overwritten
-from dojo_core.program.tables import Index, affine
+from dojo_core.program.tables import Index, Indirect
 from dojo_core.program.tree import (
     Access,
     Buffer,
@@ -241,7 +241,9 @@ def _reached(access: Access, pairs: Iterable[tuple[Index, Index]]) -> Access | N
                 depth, _ = min(form.terms, key=lambda term: abs(term[1]))
                 settled.append((depth, form, image))
     index = []
-    for form in map(affine, access.index):
+    for form in access.index:
+        if isinstance(form, Indirect):
+            return None
         rest, image = reduced(form, Affine())
         if not rest.is_constant:
             return None

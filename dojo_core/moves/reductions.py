@@ -20,11 +20,11 @@ from dojo_core.moves.places import NoSuchPlace, Place, fresh_name, place_of, red
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import may_regroup
+from dojo_core.program.dtypes import FLOATS, extremes
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.reaching import leaves_of
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import (
-    DTYPE_BYTES,
     Access,
     Buffer,
     Dim,
@@ -43,13 +43,10 @@ from dojo_core.program.tree import (
 def identity_of(accumulate: str, dtype: str) -> Number:
     """The value that an accumulation leaves unchanged, in that dtype."""
     value = IDENTITY[accumulate]
-    if dtype.startswith(("f", "bf")) or value in (0, 1):
+    if dtype in FLOATS or value in (0, 1):
         return Number(value)
-    if dtype in ("bool", "u8"):
-        top = 1 if dtype == "bool" else 255
-        return Number(0 if accumulate == "max" else top)
-    half = 2 ** (8 * DTYPE_BYTES[dtype] - 1)
-    return Number(-half if accumulate == "max" else half - 1)
+    least, most = extremes(dtype)
+    return Number(least if accumulate == "max" else most)
 
 
 @register

@@ -18,7 +18,7 @@ from dojo_core.own.axes import Axes, KernelError, Number, axes_named, is_axis_na
 from dojo_core.primitives import Builder, Condition
 from dojo_core.primitives.array import is_identifier
 from dojo_core.primitives.contractions import contract_named, parsed_form
-from dojo_core.program.dtypes import COMPARISONS
+from dojo_core.program.dtypes import COMPARISONS, STORAGE, STORAGE_INTEGERS
 from dojo_core.program.tree import DTYPE_BYTES, Access
 
 View = primitives.Array
@@ -218,7 +218,7 @@ class Array:
             raise KernelError(f"{self} has no axis to reduce over: name at least one.")
         held = None if where is None else _condition(where, self.names, str(self))
         left = [name for name in self.names if name not in gone]
-        made = primitives.reduce(self.owner.builder, accumulate, self.view, numbers, where=held)
+        made = primitives.reduce(self.owner.builder, accumulate, _computable(self).view, numbers, where=held)
         return self.owner.array(left, made)
 
     def scan(self, axis: str, accumulate: str = "+", exclusive: bool = False, reverse: bool = False) -> Array:
@@ -228,7 +228,7 @@ class Array:
         """
         number = self.axis(axis, "to scan along")
         b = self.owner.builder
-        return self._of(primitives.scan(b, accumulate, self.view, number, exclusive, reverse))
+        return self._of(primitives.scan(b, accumulate, _computable(self).view, number, exclusive, reverse))
 
     # ------------------------------------------------------------------ views
 
@@ -256,6 +256,25 @@ class Array:
         """A view of some places along an axis, as Python's slices: a negative step goes backwards."""
         number = self.axis(axis, "to slice")
         return self._of(primitives.slice_(self.owner.builder, self.view, number, start, stop, step))
+
+    def take(self, axis: str, index: Array) -> Array:
+        """A view of the places that an integer array says: ``rows.take("n", i)`` has those of ``i`` for n.
+
+        Axes that both have are the same one: ``x[b,n].take("n", i[b,k])`` is ``x[b,i[b,k]]``. What the domain
+        of ``i`` does not keep within the axis is brought into it; negative places count from the end.
+        """
+        number = self.axis(axis, "to take from")
+        if not isinstance(index, Array):
+            raise KernelError(f"take reads places from an array of the kernel, and {index!r} is none.")
+        b = self.owner.builder
+        gathered = primitives.gather(b, self.view, index.view, number)
+        names = (*self.names[:number], *index.names, *self.names[number + 1 :])
+        mine = dict(self.axes)
+        for name, size in index.axes:
+            if name != axis and mine.get(name, size) != size:
+                raise KernelError(f"Axis {name} is {mine[name]} long in {self} and {size} in {index}.")
+        wanted = tuple(dict.fromkeys(names))
+        return self.owner.array(wanted, contract_named(b, [names], wanted, [gathered]))
 
     def split(self, axis: str, into: str, **sizes: int) -> Array:
         """An axis as several, the first the outermost: ``x.split("c", "h d", h=8)``.
@@ -322,9 +341,20 @@ class Array:
 # ---------------------------------------------------------------------------- operations on several
 
 
+def _computable(array: Array) -> Array:
+    """Raises KernelError for numbers that are only stored."""
+    if array.dtype in STORAGE:
+        wider = "i32" if array.dtype in STORAGE_INTEGERS else "f32"
+        raise KernelError(
+            f"{array} is {array.dtype}, which is stored and converted, not computed in: convert it first, "
+            f"with .to({wider!r})."
+        )
+    return array
+
+
 def _plain(value: object, function: str) -> Array | Number:
     if isinstance(value, Array):
-        return value
+        return _computable(value) if function else value
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
@@ -531,5 +561,7 @@ def einsum(spec: str, *arrays: Array, where: Array | None = None) -> Array:
     held = None if where is None else _condition(where, (*wanted, *over), f"einsum {spec!r}")
     owner = arrays[0].owner
     dtype = common_dtype("*", arrays)
-    view = contract_named(owner.builder, forms, wanted, [a.view for a in arrays], dtype=dtype, where=held)
+    view = contract_named(
+        owner.builder, forms, wanted, [_computable(a).view for a in arrays], dtype=dtype, where=held
+    )
     return owner.array(wanted, view)

@@ -68,7 +68,7 @@ class OwnKernel:
 
     def random_inputs(self, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
         """Inputs by name as they are drawn for a measurement: within their domains."""
-        from dojo_core.measure.pool import draw, to_double
+        from dojo_core.measure.pool import STORED, draw, numbers
 
         rng = np.random.default_rng(seed)
         drawn: dict[str, np.ndarray[Any, Any]] = {}
@@ -76,7 +76,9 @@ class OwnKernel:
             buffer = self.program.buffer_of[each.name]
             shape = tuple(d.size for d in buffer.dims)
             values = draw(buffer.dtype, shape, rng, self.program.domain_of(each.name))
-            drawn[each.name] = to_double(values, "bf16") if buffer.dtype == "bf16" else values
+            drawn[each.name] = (
+                values if np.dtype(STORED[buffer.dtype]).kind == "f" else numbers(values, buffer.dtype)
+            )
         return drawn
 
     def reference(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:

@@ -12,7 +12,7 @@ from dojo_core.primitives.contractions import contract
 from dojo_core.primitives.convolutions import convolve, convolve_transposed
 from dojo_core.primitives.copies import concatenate, pad, split, stack, tile
 from dojo_core.primitives.elementwise import convert, elementwise, formula, iterator, select
-from dojo_core.primitives.gathering import gather
+from dojo_core.primitives.gathering import gather, gather_along
 from dojo_core.primitives.pooling import max_pool_with_places, pool
 from dojo_core.primitives.reductions import arg_reduce, mean, reduce
 from dojo_core.primitives.scans import scan
@@ -47,6 +47,7 @@ __all__ = [
     "flip",
     "formula",
     "gather",
+    "gather_along",
     "identifier",
     "iterator",
     "max_pool_with_places",

@@ -11,10 +11,10 @@ import numpy as np
 
 from dojo_core.faults import text_fault
 from dojo_core.primitives.array import Array, BuildError, axis_of, identifier, is_identifier
-from dojo_core.primitives.elision import without_copies
+from dojo_core.primitives.elision import accessing, goes_along, inverse, without_copies
 from dojo_core.program.affine import Affine
 from dojo_core.program.expressions import TextError
-from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, affine, composed
+from dojo_core.program.tables import Index, composed
 from dojo_core.program.text import parse
 from dojo_core.program.tree import (
     DTYPE_BYTES,
@@ -25,7 +25,6 @@ from dojo_core.program.tree import (
     Node,
     Number,
     Op,
-    Operand,
     Program,
     Scope,
     substituted,
@@ -65,7 +64,6 @@ class Builder:
         self.body: list[Node] = []
         self.tables = self.table_values = 0  # how many, and their values together
         self.reserved: set[str] = set()  # names of tables
-        self.index_arrays: set[str] = set()  # that indices are read from
 
     # -------------------------------------------------------------- interface
 
@@ -188,8 +186,7 @@ class Builder:
         if not self.outputs:
             raise BuildError(f"{self.name} has no output: give it one.")
         stored = frozenset(output.stored for output in self.outputs.values())
-        kept = stored | self.index_arrays  # an index names its array, not a place in another
-        body = without_copies(_needed(self.body, stored), self.temporaries, kept)
+        body = without_copies(_needed(self.body, stored), self.temporaries, stored)
         needed = set(stored).union(*map(_accessed, body))
         names = self._names(needed)
         buffers = [_buffer(name, each.dtype, each.shape) for name, each in self.inputs.items()]
@@ -230,20 +227,18 @@ class Builder:
             return None
         if operand.array in {output.stored for output in self.outputs.values()}:
             return None
-        dim_of: dict[int, int] = {}  # the dimension that each factor goes along
-        for dim, form in enumerate(operand.index):
-            if not (isinstance(form, Affine) and len(form.terms) == 1 and form.terms[0][1] == 1):
-                return None
-            if form.const:
-                return None
-            dim_of[form.terms[0][0]] = dim
         sizes = self.temporaries[operand.array][1]
         factors = array.factors
-        if len(dim_of) < max(len(factors), len(sizes)) or any(factors[n] != sizes[dim_of[n]] for n in dim_of):
+        places: dict[int, Affine] = {}  # of each factor, from the indices of the stored array
+        for dim, form in enumerate(operand.index):
+            along = goes_along(form)
+            if along is None or factors[along] != sizes[dim]:
+                return None
+            places[along] = inverse(form, dim)
+        if len(places) < max(len(factors), len(sizes)):
             return None
         index = tuple(
-            _joined(axis, [Affine.iterator(dim_of[n]) for n in array.numbers(k)])
-            for k, axis in enumerate(array.axes)
+            _joined(axis, [places[n] for n in array.numbers(k)]) for k, axis in enumerate(array.axes)
         )
         return _Output(operand.array, array.shape, index)
 
@@ -341,17 +336,6 @@ def _renamed(node: Node, names: Mapping[str, str], places: Mapping[str, tuple[Af
         index: tuple[Index, ...] = old.index
         if old.array in places:
             index = tuple(composed(form, dict(enumerate(old.index))) for form in places[old.array])
-        index = tuple(form.replaced(lookup) if isinstance(form, Indirect) else form for form in index)
         return Access(names[old.array], index)
 
-    def lookup(old: Lookup) -> Lookup:
-        assert isinstance(old.source, IndexArray)
-        return Lookup(replace(old.source, name=names[old.source.name]), old.at)
-
-    def operand(old: Operand) -> Operand:
-        return access(old) if isinstance(old, Access) else old
-
-    target = access(node.target)
-    for form in target.index:
-        affine(form)
-    return replace(node, target=target, operands=tuple(map(operand, node.operands)))
+    return accessing(node, access)

@@ -19,7 +19,7 @@ Values = np.ndarray[Any, Any]
 
 DTYPES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16",
-    "int8": "i8", "uint8": "u8", "bool": "bool",
+    "int8": "i8", "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8", "bool": "bool",
 }  # fmt: skip
 
 # What a text spends on constants at most: lines for cells, values in tables.
@@ -84,7 +84,9 @@ def _exact(values: Values, dtype: str) -> Values:
         return rounded(values.astype(np.float64), dtype)
     if dtype in FLOATS:
         return values.astype(np.float64)
-    return values.astype(bool).astype(np.int64) if dtype == "bool" else values.astype(np.int64)
+    if dtype == "bool":
+        return values.astype(bool).astype(np.int64)
+    return values.astype(np.uint64 if dtype == "u64" else np.int64)
 
 
 def _number(value: int | float, dtype: str) -> int | float:

@@ -30,6 +30,9 @@ ENCODINGS = {
     "mod": "select(fmod(x, y) * y < 0, fmod(x, y) + y, fmod(x, y))",  # with the sign of y
 }
 
+# The dtypes of results that do not hang on the operands'.
+RESULTS = {**dict(zip(DTYPE_BYTES, DTYPE_BYTES, strict=True)), "keyindex": "i64", "keyvalue": "f32"}
+
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "pow",
     ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
@@ -55,7 +58,8 @@ def joint_dtype(arrays: Sequence[Array]) -> str:
 
     Raises BuildError where there is none.
     """
-    bound = [a for a in arrays if not a.is_free] or list(arrays[:1])
+    bound = [a for a in arrays if not a.is_free]
+    bound = bound or [a for a in arrays if not isinstance(a.operand, Number)] or list(arrays[:1])
     dtypes = list(dict.fromkeys(a.dtype for a in bound))
     for dtype in dtypes:
         if all(holds(dtype, other) for other in dtypes):
@@ -237,7 +241,7 @@ def _dtype(function: str, operands: Sequence[Array]) -> str:
     """The dtype of a call's result."""
     if function in COMPARISONS:
         return "bool"
-    return function if function in DTYPE_BYTES else joint_dtype(_values(function, operands))
+    return RESULTS.get(function) or joint_dtype(_values(function, operands))
 
 
 # ---------------------------------------------------------------------------- formulas as passes
@@ -270,9 +274,9 @@ class _Evaluation:
         if dtype is None:
             dtypes = {a.dtype for a in self.variables.values() if not a.is_free} - {"bool"}
             narrow = len(dtypes) == 1 and dtypes <= set(HALVES) and natural == "f32"
-            dtype = dtypes.pop() if narrow and term.function not in DTYPE_BYTES else natural
-        if term.function in DTYPE_BYTES:
-            exact = holds(dtype, term.function)
+            dtype = dtypes.pop() if narrow and term.function not in RESULTS else natural
+        if term.function in RESULTS:
+            exact = holds(dtype, natural)
         else:
             exact = all(holds(dtype, o.dtype) for o in _values(term.function, operands) if not o.is_free)
         if exact or term.function in COMPARISONS:

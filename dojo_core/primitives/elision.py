@@ -9,12 +9,12 @@ temporary, the nests that write it can write the whole in its place::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import Index, composed
-from dojo_core.program.tree import Access, Node, Number, Scope, leaves
+from dojo_core.program.tree import Access, Node, Number, Op, Operand, Scope, leaves
 
 # Dimensions and dtype of each temporary by name.
 Temporaries = Mapping[str, tuple[str, Sequence[int]]]
@@ -42,8 +42,7 @@ def without_copies(body: Sequence[Node], temporaries: Temporaries, kept: frozens
         if shorter is None:
             number += 1
         else:
-            nodes = shorter
-            number = 0
+            nodes = shorter  # the next one stands in its place
     return nodes
 
 
@@ -65,20 +64,35 @@ def _copy(node: Node, temporaries: Temporaries, kept: frozenset[str]) -> _Copy |
         return None
     images: dict[int, Affine] = {}  # the loop over each dimension of the source
     for dim, form in enumerate(source.index):
-        if not isinstance(form, Affine) or form.const or len(form.terms) != 1 or form.terms[0][1] != 1:
+        along = goes_along(form)
+        if along is None or along in images or sizes[along] != dims[dim]:
             return None
-        depth = form.terms[0][0]
-        if depth in images or sizes[depth] != dims[dim]:
-            return None
-        images[depth] = Affine.iterator(dim)
+        images[along] = inverse(form, dim)
     if len(images) != len(sizes):
         return None
     index = tuple(form.substitute(images) for form in target.index if isinstance(form, Affine))
     return _Copy(source.array, target.array, index, _box(index, dims))
 
 
+def goes_along(form: Index) -> int | None:
+    """The iterator that an index follows step by step, forwards or backwards; None where it is another."""
+    if isinstance(form, Affine) and len(form.terms) == 1 and abs(form.terms[0][1]) == 1:
+        return form.terms[0][0]
+    return None
+
+
+def inverse(form: Index, number: int) -> Affine:
+    """That iterator's value where the index is ``{number}``."""
+    assert isinstance(form, Affine)
+    sign = form.terms[0][1]
+    return (Affine.iterator(number) - form.const) * sign
+
+
 def _elided(nodes: list[Node], at: int, copy: _Copy) -> list[Node] | None:
-    """The nodes without the copy, None where its target holds something else meanwhile, or afterwards."""
+    """The nodes without the copy, None where its target holds something else meanwhile, or afterwards.
+
+    What fills the target with a number comes before all else that accesses it, and may come earlier.
+    """
     first = next((k for k, node in enumerate(nodes) if _writes(node, copy.source)), at)
     if first == at:
         return None
@@ -95,12 +109,6 @@ def _elided(nodes: list[Node], at: int, copy: _Copy) -> list[Node] | None:
             touched += [a for a in leaf.op.reads if a.array == copy.target and number < at]
             if any(_overlap(_box(a.index, sizes), copy.box) for a in touched):
                 return None
-    if hoisted and any(_touches(nodes[k], copy.target) for k in range(first, at) if k not in hoisted):
-        return None
-    if any(form.terms and min(c for _, c in form.terms) < 0 for form in copy.index) and _is_recurrence(
-        nodes, copy.source
-    ):
-        return None
     order = [k for k in range(first) if k not in hoisted] + hoisted
     order += [k for k in range(first, len(nodes)) if k != at and k not in hoisted]
     return [_moved(nodes[k], copy) for k in order]
@@ -118,22 +126,9 @@ def _writes(node: Node, array: str) -> bool:
     return any(leaf.op.target.array == array for leaf in leaves((node,)))
 
 
-def _touches(node: Node, array: str) -> bool:
-    return any(array in (a.array for a in (leaf.op.target, *leaf.op.reads)) for leaf in leaves((node,)))
-
-
 def _is_fill(node: Node) -> bool:
     operations = leaves((node,))
     return len(operations) == 1 and all(isinstance(o, Number) for o in operations[0].op.operands)
-
-
-def _is_recurrence(nodes: Sequence[Node], array: str) -> bool:
-    """Does an operation read the array to write it? Backwards its order is not seen to be right."""
-    return any(
-        leaf.op.target.array == array and array in (a.array for a in leaf.op.reads)
-        for node in nodes
-        for leaf in leaves((node,))
-    )
 
 
 def _moved(node: Node, copy: _Copy) -> Node:
@@ -146,5 +141,13 @@ def _moved(node: Node, copy: _Copy) -> Node:
             return old
         return Access(copy.target, tuple(composed(form, dict(enumerate(old.index))) for form in copy.index))
 
-    operands = tuple(access(o) if isinstance(o, Access) else o for o in node.operands)
-    return replace(node, target=access(node.target), operands=operands)
+    return accessing(node, access)
+
+
+def accessing(op: Op, change: Callable[[Access], Access]) -> Op:
+    """An operation with other accesses: its target, its operands, what their indices are read from."""
+
+    def changed(operand: Operand) -> Operand:
+        return change(operand.reindexed(change)) if isinstance(operand, Access) else operand
+
+    return replace(op, target=change(op.target), operands=tuple(map(changed, op.operands)))

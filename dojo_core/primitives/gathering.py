@@ -1,7 +1,9 @@
-"""Elements chosen by indices: known ones, which are views, and those that are data."""
+"""Elements chosen by indices, known ones and those that are data: both are views."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,18 +11,21 @@ import numpy as np
 from dojo_core.primitives.array import Array, BuildError, Factors, axis_of
 from dojo_core.primitives.builder import Builder
 from dojo_core.primitives.constants import lookup
+from dojo_core.primitives.contractions import contract_named
 from dojo_core.primitives.elementwise import formula
 from dojo_core.primitives.views import axis_number, plain
 from dojo_core.program.affine import Affine
-from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, affine, composed
-from dojo_core.program.tree import Access, Number
+from dojo_core.program.dtypes import INTEGERS, extremes, holds
+from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, affine, composed, plus
+from dojo_core.program.tree import Access, Number, Operand
 
 
 def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int, axis: int) -> Array:
     """The elements at the indices along an axis, which the indices' axes replace, as NumPy's ``take``.
 
-    Indices count from the end where they are negative. Known ones (NumPy's, or numbers and iterators) are a
-    view, and so are an array's, which the text reads through. Raises BuildError for a known index beyond.
+    A view, whether the indices are known or an integer array: the text reads through it. Indices count from
+    the end where they are negative. Those that are data and not known to lie in the axis, by the domain of an
+    input say, are brought into it by a pass over them; known ones beyond it are a BuildError.
     """
     axis = axis_number(array, axis)
     if not isinstance(indices, Array):
@@ -28,7 +33,57 @@ def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int
     if indices.empty or array.empty:
         axes = (*array.axes[:axis], *indices.axes, *array.axes[axis + 1 :])
         return Array(array.dtype, Number(0), axes)
-    return _through(b, array, indices, axis)
+    if indices.dtype not in INTEGERS:
+        raise BuildError(f"Indices are integers, not {indices.dtype}: convert them.")
+    indices = _within(b, indices, array.shape[axis])
+    operand = indices.operand
+    if isinstance(operand, Access) and operand.indirect:
+        indices = b.copy(indices)
+        operand = indices.operand
+    if isinstance(operand, Access):
+        source = IndexArray(operand.array, 0, array.shape[axis] - 1)
+        index: Index = Indirect.make([(Lookup(source, tuple(map(affine, operand.index))), 1)], Affine())
+    else:
+        index = operand if isinstance(operand, Affine) else Affine((), int(operand.value))
+    return _placed(b, array, axis, indices.axes, index)
+
+
+def _within(b: Builder, indices: Array, size: int) -> Array:
+    """Indices as places of an axis: unchanged where they are known to be."""
+    low, high = _range(b, indices)
+    if low >= 0 and high < size:
+        return indices
+    if low >= 0:
+        return formula(b, "min(i, n - 1)", dtype=indices.dtype, i=indices, n=size)
+    dtype = "i32" if holds("i32", indices.dtype) else "i64"
+    return formula(b, "min(max(select(i < 0, i + n, i), 0), n - 1)", dtype=dtype, i=indices, n=size)
+
+
+def _range(b: Builder, indices: Array) -> tuple[int, int]:
+    """Between which values indices surely lie."""
+    operand = indices.operand
+    if isinstance(operand, Number):
+        return int(operand.value), int(operand.value)
+    if isinstance(operand, Affine):
+        return operand.bounds(indices.factors)
+    domain = b.inputs[operand.array].domain if operand.array in b.inputs else None
+    return (math.ceil(domain[0]), math.floor(domain[1])) if domain else extremes(indices.dtype)
+
+
+def gather_along(b: Builder, array: Array, indices: Array, axis: int) -> Array:
+    """The elements at the indices along an axis, each at its own place of the other axes, as NumPy's
+    ``take_along_axis``: a view, as ``gather`` gives it. Other axes of size 1 are broadcast.
+    """
+    axis = axis_number(array, axis)
+    rank = len(array.axes)
+    if len(indices.axes) != rank:
+        raise BuildError(
+            f"Indices of the shape {list(indices.shape)} do not go along an axis of {list(array.shape)}."
+        )
+    names = [f"a{k}" for k in range(rank)]
+    placed = [f"i{k}" if k == axis else name for k, name in enumerate(names)]
+    gathered = gather(b, array, indices, axis)
+    return contract_named(b, [(*names[:axis], *placed, *names[axis + 1 :])], tuple(placed), [gathered])
 
 
 def take(b: Builder, array: Array, indices: np.ndarray[Any, Any], axis: int) -> Array:
@@ -43,85 +98,54 @@ def take(b: Builder, array: Array, indices: np.ndarray[Any, Any], axis: int) -> 
         raise BuildError(
             f"The index {bad} is beyond an axis of {size}: indices run from {-size} to {size - 1}."
         )
-    array = plain(b, array, axis)
-    axes = (*array.axes[:axis], *new, *array.axes[axis + 1 :])
     places = np.where(indices < 0, indices + size, indices)
     core = places.reshape([n for n in places.shape if n != 1])
-    first = array.numbers(axis).start
-    count = sum(map(len, new))
-    index = lookup(b, core, [Affine.iterator(first + k) for k in range(count)])
+    index = lookup(b, core, [Affine.iterator(k) for k in range(sum(map(len, new)))])
     if index is None:
         raise BuildError(
             f"{indices.size} known indices are too many for a table: give them as an input of the kernel."
         )
-    shift = count - len(array.axes[axis])
-    images: dict[int, Any] = {n: Affine.iterator(n) for n in range(first)}
-    images |= {n: Affine.iterator(n + shift) for n in range(first, len(array.factors))}
-    if array.axes[axis]:
-        images[first] = index
-    operand = array.operand
-    if isinstance(operand, Access):
-        forms = [f for f in operand.index if f.uses(first)] if array.axes[axis] else []
-        if isinstance(index, Indirect) and any(isinstance(f, Indirect) and f.looks_up(first) for f in forms):
-            return take(b, b.copy(array), indices, axis)
-        chosen = tuple(
-            composed(f, images) if isinstance(f, Affine) else _recomposed(f, images) for f in operand.index
-        )
-        return Array(array.dtype, Access(operand.array, chosen), axes)
-    if isinstance(operand, Affine) and operand.uses(first) and isinstance(index, Indirect):
-        return take(b, b.copy(array), indices, axis)
-    affine = {n: form for n, form in images.items() if isinstance(form, Affine)}
-    return array.with_axes(axes, affine)
+    return _placed(b, array, axis, new, index)
 
 
-def _recomposed(form: Indirect, images: dict[int, Any]) -> Any:
-    """An index through tables with its iterators replaced, those of the lookups by affine forms."""
-    affine = {n: image for n, image in images.items() if isinstance(image, Affine)}
-    lookups = [(k.substitute(affine), c) for k, c in form.lookups]
-    rest = composed(form.rest, images)
-    more = Indirect.make(lookups, Affine())
-    return more + rest if isinstance(more, Indirect) else rest + more
-
-
-def _through(b: Builder, array: Array, indices: Array, axis: int) -> Array:
-    """A view through an array of indices, which are counted from the front and kept in range first.
-
-    One beyond the axis is the nearest that there is: the text form reads nothing outside of an array.
-    """
-    size = array.shape[axis]
+def _placed(b: Builder, array: Array, axis: int, new: Sequence[Factors], index: Index) -> Array:
+    """An axis replaced by others; ``index`` is the place along it, over their iterators alone."""
     array = plain(b, array, axis)
-    if not isinstance(array.operand, Access) or any(isinstance(f, Indirect) for f in array.operand.index):
-        array = b.copy(array)
-        array = plain(b, array, axis)
-    text = (
-        "max(min(i, last), 0)"
-        if indices.dtype.startswith("u")
-        else "max(min(select(i < 0, i + n, i), last), 0)"
+    if isinstance(index, Indirect) and not _is_affine(array.operand, array.numbers(axis)):
+        array = b.copy(array)  # no index goes through another
+    axes = (*array.axes[:axis], *new, *array.axes[axis + 1 :])
+    images: dict[int, Index] = {**_shifted(array, axis, new)}
+    if array.axes[axis]:
+        first = array.numbers(axis).start
+        forward = {n: Affine.iterator(n + first) for n in range(sum(map(len, new)))}
+        images[first] = index.substitute(forward)
+    operand = array.operand
+    if not isinstance(operand, Access):
+        return array.with_axes(axes, {n: form for n, form in images.items() if isinstance(form, Affine)})
+    chosen = tuple(
+        composed(f, images) if isinstance(f, Affine) else _recomposed(f, images) for f in operand.index
     )
-    named: dict[str, Any] = (
-        {"last": size - 1} if indices.dtype.startswith("u") else {"last": size - 1, "n": size}
-    )
-    at = formula(b, text, i=indices, **named)
-    at = at if isinstance(at.operand, Access) else b.copy(at)
-    operand, inner = array.operand, at.axes
-    axes = (*array.axes[:axis], *inner, *array.axes[axis + 1 :])
-    if not array.axes[axis]:  # one place, whatever the index
-        return _spread(array, axis, inner)
-    assert isinstance(at.operand, Access) and isinstance(operand, Access)
-    first, count = array.numbers(axis).start, sum(map(len, inner))
-    moved = {n: Affine.iterator(first + n) for n in range(count)}
-    places = tuple(form.substitute(moved) for form in at.operand.index)
-    source = IndexArray(at.operand.array, 0, size - 1)
-    b.index_arrays.add(source.name)
-    images: dict[int, Index] = {n: Affine.iterator(n) for n in range(first)}
-    images |= {n: Affine.iterator(n + count - 1) for n in range(first + 1, len(array.factors))}
-    images[first] = Indirect.make([(Lookup(source, tuple(affine(f) for f in places)), 1)], Affine())
-    index = tuple(composed(affine(form), images) for form in operand.index)
-    return Array(array.dtype, Access(operand.array, index), axes)
+    return Array(array.dtype, Access(operand.array, chosen), axes)
 
 
-def _spread(array: Array, axis: int, inner: tuple[Factors, ...]) -> Array:
-    """An axis of one place repeated along others."""
-    first, count = array.numbers(axis).start, sum(map(len, inner))
-    images = {n: Affine.iterator(n if n < first else n + count) for n in range(len(array.factors))}
-    return array.with_axes((*array.axes[:axis], *inner, *array.axes[axis + 1 :]), images)
+def _shifted(array: Array, axis: int, new: Sequence[Factors]) -> dict[int, Affine]:
+    """Where the iterators of the other axes are once an axis is replaced."""
+    numbers = array.numbers(axis)
+    shift = sum(map(len, new)) - len(numbers)
+    images = {n: Affine.iterator(n) for n in range(numbers.start)}
+    return images | {n: Affine.iterator(n + shift) for n in range(numbers.stop, len(array.factors))}
+
+
+def _is_affine(operand: Operand, numbers: Sequence[int]) -> bool:
+    """Do these iterators stand in affine indices alone, not in an expression or within a table's index?"""
+    if isinstance(operand, Access):
+        forms = [form for form in operand.index if isinstance(form, Indirect)]
+        return not any(form.looks_up(n) for form in forms for n in numbers)
+    return isinstance(operand, Number) or not any(operand.uses(n) for n in numbers)
+
+
+def _recomposed(form: Indirect, images: Mapping[int, Index]) -> Index:
+    """An index through tables with its iterators replaced, those of the lookups by affine forms."""
+    straight = {n: image for n, image in images.items() if isinstance(image, Affine)}
+    lookups = [(k.substitute(straight), c) for k, c in form.lookups]
+    return plus(Indirect.make(lookups, Affine()), composed(form.rest, images))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dojo_core.primitives.array import Array, BuildError
+from dojo_core.primitives.array import Array, BuildError, Factors
 from dojo_core.primitives.builder import Builder, nest
 from dojo_core.primitives.conditions import Condition, guard_of
-from dojo_core.primitives.elementwise import convert, formula, identity, iterator
+from dojo_core.primitives.elementwise import convert, elementwise, formula, identity, iterator
 from dojo_core.primitives.views import axis_number, broadcast, same_factors
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import HALVES
+from dojo_core.program.dtypes import HALVES, holds
+from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import Access, Number, Op, substituted
 
 
@@ -46,29 +47,58 @@ def reduce(
     start = Number(identity(accumulation, wanted))
     gone = axes_of(array, axes)
     array, forms = conditional(b, array, where)
-    left = [() if k in gone else axis for k, axis in enumerate(array.axes)]
-    kept = [n for k in range(len(left)) if k not in gone for n in array.numbers(k)]
-    over = [n for k in gone for n in array.numbers(k)]
-    over.sort()
-    if any(array.factors[n] == 0 for n in (*kept, *over)):
+    if accumulation in ("max", "min"):  # along axes on which nothing depends it is the same element again
+        array, forms = _first_along_unused(array, forms, gone)
+    if where is None and not array.empty and not any(array.numbers(k) for k in gone):
+        result = convert(b, array, wanted)
+        return result if keepdims else without(result, gone)
+    return _accumulated(b, accumulation, "", [array], gone, keepdims, start, wanted, where, forms)
+
+
+def _first_along_unused(array: Array, forms: list[Array], gone: Sequence[int]) -> tuple[Array, list[Array]]:
+    """Without the factors of axes to reduce on which neither an array nor a condition depends."""
+    used = set(array.used).union(*(form.used for form in forms))
+    axes: list[Factors] = []
+    images: dict[int, Affine] = {}
+    for k, axis in enumerate(array.axes):
+        left = [n for n in array.numbers(k) if k not in gone or n in used or array.factors[n] == 0]
+        images |= {n: Affine.iterator(sum(map(len, axes)) + d) for d, n in enumerate(left)}
+        axes.append(tuple(array.factors[n] for n in left) if len(left) < len(axis) else axis)
+    return array.with_axes(axes, images), [form.with_axes(axes, images) for form in forms]
+
+
+def _accumulated(
+    b: Builder,
+    accumulation: str,
+    function: str,
+    operands: Sequence[Array],
+    gone: Sequence[int],
+    keepdims: bool,
+    start: Number,
+    wanted: str,
+    where: Condition | None = None,
+    forms: Sequence[Array] = (),
+) -> Array:
+    """A function of operands of the same axes accumulated over some: its first value, the terms, one nest."""
+    axes, factors = operands[0].axes, operands[0].factors
+    left = [() if k in gone else axis for k, axis in enumerate(axes)]
+    kept = [n for k in range(len(axes)) if k not in gone for n in operands[0].numbers(k)]
+    over = [n for n in range(len(factors)) if n not in kept]
+    if 0 in factors:
         result = Array(wanted, start, tuple(left))
-        return result if keepdims else _without(result, gone)
-    if accumulation in ("max", "min"):
-        # Along others it is the same element again.
-        over = [n for n in over if n in array.used or any(n in form.used for form in forms)]
-    if not over and where is None:
-        images = {n: Affine.iterator(d) for d, n in enumerate(kept)}
-        result = convert(b, array.with_axes(left, images), wanted)
-        return result if keepdims else _without(result, gone)
+        return result if keepdims else without(result, gone)
     wide = "f32" if wanted in HALVES and accumulation in ("+", "*") else wanted
-    used = [n for n in kept if n in array.used or any(n in form.used for form in forms)]
+    relevant = {n for each in (*operands, *forms) for n in each.used}
+    used = [n for n in kept if n in relevant]
     depths = {n: Affine.iterator(d) for d, n in enumerate((*used, *over))}
-    sizes = [array.factors[n] for n in used]
+    sizes = [factors[n] for n in used]
     target = Access(b.temporary(wide, sizes), tuple(depths[n] for n in used))
     first = Op(target, "", "", (start,))
     guard = guard_of(where, forms, depths)
-    term = Op(target, accumulation, "", (substituted(array.operand, depths),), guard or ())
-    body = [first, *(nest([array.factors[n] for n in over], (term,)) if guard is not None else ())]
+    term = Op(
+        target, accumulation, function, tuple(substituted(o.operand, depths) for o in operands), guard or ()
+    )
+    body = [first, *(nest([factors[n] for n in over], (term,)) if guard is not None else ())]
     if wide != wanted:
         narrow = Access(b.temporary(wanted, sizes), target.index)
         body.append(Op(narrow, "", wanted, (target,)))
@@ -76,7 +106,7 @@ def reduce(
     b.add(*nest(sizes, tuple(body)))
     index = tuple(Affine.iterator(kept.index(n)) for n in used)
     result = Array(wanted, Access(target.array, index), tuple(left))
-    return result if keepdims else _without(result, gone)
+    return result if keepdims else without(result, gone)
 
 
 def conditional(b: Builder, array: Array, where: Condition | None) -> tuple[Array, list[Array]]:
@@ -87,7 +117,7 @@ def conditional(b: Builder, array: Array, where: Condition | None) -> tuple[Arra
     return array, forms
 
 
-def _without(array: Array, gone: Sequence[int]) -> Array:
+def without(array: Array, gone: Sequence[int]) -> Array:
     return Array(array.dtype, array.operand, tuple(a for k, a in enumerate(array.axes) if k not in gone))
 
 
@@ -113,37 +143,35 @@ def arg_reduce(
     the ``last``.
     """
     axis = axis_number(array, axis)
-    if not array.shape[axis]:
+    size = array.shape[axis]
+    if not size:
         raise BuildError(f"Axis {axis} has no elements: there is no largest and no least.")
     places = iterator(b, array.shape, axis, dtype)
-    return arg_reduce_over(b, accumulation, array, [axis], places, keepdims, last)
+    if last:
+        places = elementwise(b, "-", size - 1, places)
+    value, place = arg_reduce_over(b, accumulation, array, [axis], places, keepdims)
+    return value, elementwise(b, "-", size - 1, place) if last else place
 
 
 def arg_reduce_over(
-    b: Builder,
-    accumulation: str,
-    array: Array,
-    axes: Sequence[int],
-    places: Array,
-    keepdims: bool = False,
-    last: bool = False,
+    b: Builder, accumulation: str, array: Array, axes: Sequence[int], places: Array, keepdims: bool = False
 ) -> tuple[Array, Array]:
-    """The largest or least over axes, and the least (``last``: greatest) of the ``places`` of those equal to
-    it.
+    """The largest or least over axes, and the least of the ``places`` of those equal to it.
 
-    The text form has no such operation: the elements are compared with the result.
+    Of what f32 holds, an element and its place are one key, so that it is one pass; others are compared with
+    the result in a second one.
     """
+    array, places = same_factors(b, [array, broadcast(b, places, array.shape)])
+    gone = axes_of(array, axes)
+    if f"{accumulation}key" in FUNCTIONS and holds("f32", array.dtype):
+        start = Number(identity(accumulation, "i64"))
+        key = _accumulated(
+            b, accumulation, f"{accumulation}key", [array, places], gone, keepdims, start, "i64"
+        )
+        value = elementwise(b, "keyvalue", key, dtype="f32")
+        place = elementwise(b, "keyindex", key, dtype="i64")
+        return convert(b, value, array.dtype), convert(b, place, places.dtype)
     value = reduce(b, accumulation, array, axes, keepdims=True)
-    at = formula(
-        b,
-        "select(x == m, i, none)",
-        dtype=places.dtype,
-        x=array,
-        m=value,
-        i=places,
-        none=-math.inf if last else math.inf,
-    )
-    place = reduce(b, "max" if last else "min", broadcast(b, at, array.shape), axes, keepdims=True)
-    if keepdims:
-        return value, place
-    return _without(value, axes), _without(place, axes)
+    at = formula(b, "select(x == m, i, none)", dtype=places.dtype, x=array, m=value, i=places, none=math.inf)
+    place = reduce(b, "min", broadcast(b, at, array.shape), axes, keepdims=True)
+    return (value, place) if keepdims else (without(value, gone), without(place, gone))

@@ -17,25 +17,32 @@ from dojo_core.program.dtypes import (
     FLOATS,
     HALVES,
     SHIFTS,
+    STORAGE_FLOATS,
     compute_dtype,
     dtypes_of,
     extremes,
     reaching_integers,
 )
+from dojo_core.program.minifloats import minifloat_codes, minifloat_values
 from dojo_core.program.tree import DTYPE_BYTES, Access, Op, Program
 
 Array = npt.NDArray[Any]
 
 
 def storage_dtype(dtype: str) -> type[np.generic]:
-    """What the interpreter keeps a dtype in: float64, or int64 (wrapped to the dtype's bits on a write)."""
-    return np.float64 if dtype in FLOATS else np.int64
+    """What the interpreter keeps a dtype in: float64, uint64 (u64) or int64 wrapped to its bits."""
+    if dtype == "u64":
+        return np.uint64
+    return np.float64 if dtype in (*FLOATS, *STORAGE_FLOATS) else np.int64
 
 
 def rounded(value: Array, dtype: str) -> Array:
-    """Floating-point numbers of a dtype, as float64: to nearest, ties to even; f16 and bf16 by way of f32."""
+    """Floating-point numbers of a dtype, as float64: to nearest, ties to even; those narrower than f32 by way
+    of it."""
     if dtype == "f64":
         return np.asarray(value, np.float64)
+    if dtype in STORAGE_FLOATS:
+        return minifloat_values(minifloat_codes(value, dtype), dtype)
     single = np.asarray(value, np.float32)
     if dtype == "f16":
         with np.errstate(over="ignore"):
@@ -122,9 +129,10 @@ def _divide(a: Array, b: Array) -> Array:
     if np.result_type(a, b).kind == "f":
         return np.asarray(np.true_divide(a, b))
     # Towards zero, as in C; a division by zero gives 0.
-    safe = np.where(b == 0, 1, b)
+    safe = np.where(b == 0, b.dtype.type(1), b)
     floor = a // safe
-    return np.where(b == 0, 0, floor + ((a % safe != 0) & ((a < 0) != (safe < 0))))
+    quotient = floor + ((a % safe != 0) & ((a < 0) != (safe < 0)))
+    return np.asarray(np.where(b == 0, b.dtype.type(0), quotient))
 
 
 def _sigmoid(x: Array) -> Array:
@@ -164,28 +172,28 @@ def _right(x: Array, count: Array, dtype: str) -> Array:
     return shifted if extremes(dtype)[0] else np.where(beyond, 0, shifted)
 
 
-def _wrap(value: Array, dtype: str) -> Array:
+def held(value: Array, dtype: str) -> Array:
     """A value as an array of ``dtype`` holds it, floating-point numbers unrounded."""
-    if dtype in FLOATS:
+    if storage_dtype(dtype) is np.float64:
         return np.asarray(value, np.float64)
     if dtype == "bool":
         return np.asarray(value != 0, np.int64)
-    whole = np.asarray(value)
+    whole, kind = np.asarray(value), storage_dtype(dtype)
     least, most = extremes(dtype)
     if whole.dtype.kind == "f":
         # -inf and inf are the identities of max and min: the extreme values of the type.
         above, below = whole >= float(most), whole <= float(least)
-        inside = np.where(above | below | np.isnan(whole), 0, whole).astype(np.int64)
-        return np.where(above, np.int64(most), np.where(below, np.int64(least), inside))
-    whole = whole.astype(np.int64)
-    if dtype == "i64":
+        inside = np.where(above | below | np.isnan(whole), 0, whole).astype(kind)
+        return np.where(above, kind(most), np.where(below, kind(least), inside))
+    whole = whole.astype(kind)
+    if dtype in ("i64", "u64"):
         return whole
     return (whole - least) % (most - least + 1) + least
 
 
 def _converted(value: Array, dtype: str) -> Array:
     """A conversion that the text asks for: floating-point numbers are rounded too."""
-    return rounded(value, dtype) if dtype in FLOATS else _wrap(value, dtype)
+    return rounded(value, dtype) if storage_dtype(dtype) is np.float64 else held(value, dtype)
 
 
 def _whole(of_reals: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -331,13 +339,15 @@ class Meaning:
             ]
             if dtype in FLOATS:
                 operands = [np.asarray(o, np.float64) for o in operands]
+            elif dtype == "u64":  # beside int64 NumPy would compute in float64
+                operands = [*operands[:first], *(np.asarray(o).astype(np.uint64) for o in operands[first:])]
         if op.function in (*SHIFTS, "not"):  # of so many bits, a bool of one
             return np.asarray(FUNCTIONS[op.function](*operands, dtype))
         return np.asarray(FUNCTIONS[op.function](*operands))
 
     def _literal(self, op: Op, value: Array, dtype: str) -> Array:
         if dtype not in FLOATS:
-            return _wrap(value, dtype)
+            return held(value, dtype)
         array = op.target.array
         exact = array in self.exact or self.dtypes[array] in HALVES or op.function in COMPARISONS
         return rounded(value, dtype) if exact else value
@@ -347,7 +357,7 @@ class Meaning:
         dtype = self.dtypes[array]
         if dtype in HALVES or (dtype == "f32" and array in self.exact):
             return rounded(value, dtype)
-        return _wrap(value, dtype)
+        return held(value, dtype)
 
     def rounds(self, op: Op) -> bool:
         """Does every write of an accumulation round, so that its terms count in the order they come in?"""
@@ -355,4 +365,4 @@ class Meaning:
 
     def term(self, value: Array, array: str) -> Array:
         """A term of an accumulation in the dtype that the sum is kept in."""
-        return _wrap(value, self.dtypes[array])
+        return held(value, self.dtypes[array])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import COMPARISONS, FLOATS, extremes
+from dojo_core.program.dtypes import COMPARISONS, FLOATS, STORAGE_FLOATS, dtype_fault, extremes
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.tables import Index
@@ -273,7 +273,9 @@ def iterator_fault(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> t
         if form.reach(sizes) >= LARGEST:
             return f"{form} goes beyond 64 bits", "Use smaller numbers."
     dtype = op.function if op.function in DTYPE_BYTES else dtypes[op.target.array]
-    if dtype in (*FLOATS, "i64", "bool") or op.function in COMPARISONS:
+    if op.function in COMPARISONS:
+        return dtype_fault(op, dtypes)  # what holds both sides hangs on the signs of iterators
+    if dtype in (*FLOATS, *STORAGE_FLOATS, "i64", "bool"):
         return None
     least, most = extremes(dtype)
     for operand in op.operands[1:] if op.function == "select" else op.operands:

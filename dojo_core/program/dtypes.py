@@ -3,6 +3,9 @@
 An operand is read exactly; the operation is computed in the dtype of its target (f16 and bf16: in f32, and
 rounded when written); so the target must hold every value of each operand's dtype. Where it does not, the
 text says so with a conversion, an operation of its own: ``q[{0}] = i8(r[{0}])``.
+
+Floating-point numbers of eight bits and fewer and integers of four and two are stored and converted, not
+computed in: what writes them is a conversion to them, or a copy.
 """
 
 from __future__ import annotations
@@ -12,12 +15,19 @@ from collections.abc import Mapping
 from functools import cache
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.nodes import fact
+from dojo_core.program.minifloats import MINIFLOATS, to_minifloat
+from dojo_core.program.nodes import fact, number_text
 from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, Program
 
 FLOATS = ("f64", "f32", "f16", "bf16")
 HALVES = ("f16", "bf16")  # stored in 16 bits, computed in f32, rounded when they are written
-INTEGERS = ("i64", "i32", "i16", "i8", "u8")
+STORAGE_FLOATS = tuple(MINIFLOATS)
+STORAGE_INTEGERS = ("i4", "u4", "i2", "u2")
+STORAGE = (*STORAGE_FLOATS, *STORAGE_INTEGERS)
+NARROW_FLOATS = (*HALVES, *STORAGE_FLOATS)  # computed in f32
+UNSIGNED = ("u64", "u32", "u16", "u8")
+INTEGERS = ("i64", "i32", "i16", "i8", *UNSIGNED)
+ARITHMETIC = (*FLOATS, *INTEGERS, "bool")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "isnan", "isinf")  # 0 or 1, whatever the target's dtype
 OF_REALS = (
     "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos",
@@ -35,23 +45,27 @@ _SETTLED = {"", "*", "neg", "abs", "sign", *TO_WHOLE, "fmod", "max", "min", "sel
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 # Numbers from here on are infinite once rounded to the dtype.
 BEYOND = {"f64": math.inf, "f32": 3.4028235677973366e38}
-# Dtypes that C has arithmetic in, from narrow to wide.
-_COMMON = ("bool", "u8", "i8", "i16", "i32", "f32", "i64", "f64")
+# Dtypes that C has arithmetic in, from narrow to wide, signed ones first.
+_COMMON = ("bool", "u8", "i8", "i16", "u16", "i32", "u32", "f32", "i64", "u64", "f64")
 
 
 def extremes(dtype: str) -> tuple[int, int]:
     """The least and the greatest value of an integer dtype (bool: 0 and 1)."""
     if dtype == "bool":
         return 0, 1
-    bits = 8 * DTYPE_BYTES[dtype]
-    return (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    bits = int(dtype[1:])
+    return (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 @cache
 def holds(wide: str, narrow: str) -> bool:
-    """Is every value of ``narrow`` one of ``wide``?"""
+    """Is every value of ``narrow`` one of ``wide``, so that what is computed in that takes it as it is?"""
     if wide == narrow:
         return True
+    if wide in STORAGE:
+        return False
+    if narrow in STORAGE_FLOATS:  # f16 has as many exponents as f8e5m2, bf16 as f8e8m0fnu
+        return wide in FLOATS and (wide, narrow) != ("f16", "f8e8m0fnu")
     if narrow in FLOATS:
         return wide == "f64" or (wide == "f32" and narrow != "f64")
     low, high = extremes(narrow)
@@ -62,8 +76,11 @@ def holds(wide: str, narrow: str) -> bool:
 
 
 def arithmetic(dtype: str) -> str:
-    """The dtype that a processor computes in: f32 for f16 and bf16."""
-    return "f32" if dtype in HALVES else dtype
+    """The dtype that a processor computes in: f32 for f16 and bf16, and f32, i8 or u8 for what is only
+    stored."""
+    if dtype in STORAGE_INTEGERS:
+        return f"{dtype[0]}8"
+    return "f32" if dtype in NARROW_FLOATS else dtype
 
 
 def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
@@ -81,17 +98,36 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
 
 def _compared(op: Op, reads: list[str]) -> str:
     numbers = [o.value for o in op.operands if isinstance(o, Number)]
+    forms = [o for o in op.operands if isinstance(o, Affine)]
     wanted = [arithmetic(d) for d in reads]
     whole = not any(d in FLOATS for d in wanted)
     if whole and any(isinstance(n, float) and math.isfinite(n) for n in numbers):
         wanted.append("f64")
-    elif whole and (any(isinstance(o, Affine) for o in op.operands) or not wanted):
-        wanted.append("i64")
+    elif whole and (forms or not wanted):
+        wanted.append("u64" if "u64" in wanted and all(map(_never_negative, forms)) else "i64")
     for dtype in _COMMON:
         fitting = dtype in FLOATS or all(_fits(n, dtype) for n in numbers)
         if fitting and all(holds(dtype, w) for w in wanted):
             return dtype
-    raise ValueError(f"{' and '.join(dict.fromkeys(wanted))} are held by no one dtype")
+    beside = [number_text(n) for n in numbers if not _fits(n, wanted[0])] if whole else []
+    raise ValueError(f"{' and '.join(dict.fromkeys([*wanted, *beside]))} are held by no one dtype")
+
+
+def _never_negative(form: Affine) -> bool:
+    """Is an iterator expression at least 0 whatever its iterators are?"""
+    return form.const >= 0 and all(coefficient >= 0 for _, coefficient in form.terms)
+
+
+def _unlike_remedy(op: Op, dtypes: Mapping[str, str]) -> str:
+    """What to do where no one dtype holds both sides of a comparison."""
+    reads = [a for a in op.reads if dtypes[a.array] == "u64"]
+    if reads and not any(dtypes[a.array] in FLOATS for a in op.reads):
+        converted = Access("t", reads[0].index)
+        return (
+            f"Convert it in a line of its own, {converted} = i64({reads[0]}) with t in i64, "
+            "if its values stay below 2**63."
+        )
+    return "Convert one operand in a line of its own, such as: t[{0}] = f64(x[{0}])"
 
 
 def _fits(number: int | float, dtype: str) -> bool:
@@ -104,6 +140,10 @@ def _fits(number: int | float, dtype: str) -> bool:
 def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     """Why an operation's mix of dtypes is refused, and what to do; None where it is sound."""
     target = dtypes[op.target.array]
+    if target in STORAGE and not _stores(op, target, dtypes):
+        message = f"{target}, the dtype of {op.target.array}, is stored and converted, not computed in"
+        wider = "i32" if target in STORAGE_INTEGERS else "f32"
+        return message, f"Compute in {wider}, and convert in a line of its own: {op.target} = {target}(...)."
     if op.function in DTYPE_BYTES:
         if not holds(target, op.function):
             message = f"{op.target.array} is {target}, which does not hold every {op.function}"
@@ -112,7 +152,7 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     try:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:
-        return str(error), "Convert one operand in a line of its own, such as: t[{0}] = f64(x[{0}])"
+        return str(error), _unlike_remedy(op, dtypes)
     if computed in FLOATS:
         for operand in op.operands:
             fault = _number_fault(operand, computed)
@@ -130,10 +170,9 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     for operand in operands:
         if isinstance(operand, Access):
             dtype = dtypes[operand.array]
-            # What is computed for a bool is compared with 0: whole numbers keep what matters there.
-            if holds(target, dtype) or (
-                target == "bool" and op.function not in ("", *LOGICAL) and dtype in INTEGERS
-            ):
+            # What is computed for a bool is compared with 0: i64 keeps what matters there.
+            whole = dtype in INTEGERS and holds("i64", dtype)
+            if holds(target, dtype) or (target == "bool" and whole and op.function not in ("", *LOGICAL)):
                 continue
             return (
                 f"{operand.array} is {dtype}, and {target}, the dtype of {op.target.array}, "
@@ -150,10 +189,31 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     return None
 
 
+def _stores(op: Op, target: str, dtypes: Mapping[str, str]) -> bool:
+    """Is an operation a conversion, or a copy of what has the same dtype, or one of two such?"""
+    if op.accumulate or op.function not in ("", "select", *DTYPE_BYTES):
+        return False
+    copied = () if op.function in DTYPE_BYTES else op.operands[1:] or op.operands
+    return all(
+        dtypes[each.array] == target
+        if isinstance(each, Access)
+        else isinstance(each, Number) and _has(target, each.value)
+        for each in copied
+    )
+
+
+def _has(dtype: str, number: int | float) -> bool:
+    """Is a number one of a dtype that is only stored?"""
+    if dtype in STORAGE_INTEGERS:
+        return _fits(number, dtype)
+    value = float(to_minifloat(number, dtype))
+    return value == number or (math.isnan(value) and math.isnan(number))
+
+
 def _number_fault(operand: Operand, dtype: str) -> tuple[str, str] | None:
     if not isinstance(operand, Number):
         return None
-    if dtype in FLOATS:
+    if dtype in (*FLOATS, *STORAGE_FLOATS):
         if not math.isfinite(operand.value) or abs(operand.value) < BEYOND[arithmetic(dtype)]:
             return None
         infinity = "-inf" if operand.value < 0 else "inf"

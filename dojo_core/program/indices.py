@@ -98,8 +98,9 @@ def _promised(program: Program, array: str, dtype: str) -> Interval:
     domain = program.domain_of(array)
     if domain is None:
         return _whole(dtype)
-    if dtype in FLOATS:
-        return domain.low, domain.high
+    if dtype in FLOATS:  # an end may be rounded as a value of the dtype, to a whole number at most
+        low, high = math.floor(domain.low), math.ceil(domain.high)
+        return (low, high) if max(abs(low), abs(high)) <= _EXACT[dtype] else _ANY
     return math.ceil(domain.low), math.floor(domain.high)
 
 
@@ -149,7 +150,9 @@ def _operand(
     if isinstance(operand, Access):
         return known.get(operand.array)
     if isinstance(operand, Affine):
-        return operand.bounds(sizes)
+        low, high = operand.bounds(sizes)
+        rounded = computed in FLOATS and max(abs(low), abs(high)) > _EXACT[computed]
+        return _ANY if rounded else (low, high)
     value = operand.value
     if computed not in FLOATS:
         low, high = extremes(computed)

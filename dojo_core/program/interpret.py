@@ -25,10 +25,12 @@ from dojo_core.program.arithmetic import (
     Combination,
     Meaning,
     folded,
+    held,
     rounded,
     storage_dtype,
 )
-from dojo_core.program.dtypes import FLOATS, HALVES, extremes
+from dojo_core.program.dtypes import FLOATS, HALVES, STORAGE_FLOATS, STORAGE_INTEGERS, extremes
+from dojo_core.program.minifloats import minifloat_stored, minifloat_values
 from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine
 from dojo_core.program.tree import (
     Access,
@@ -49,7 +51,7 @@ _WHOLE = 2**53
 
 
 def interpret(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Array]:
-    """The outputs by name, from the inputs by name, in float64 (integers in int64).
+    """The outputs by name, from the inputs by name, in float64 (integers in int64, u64 in uint64).
 
     Without ``each_write`` a scope's sum of f16 or bf16 is rounded once, not after every term: no order of
     its terms comes nearer. Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input
@@ -69,6 +71,10 @@ def input_array(program: Program, inputs: Mapping[str, Array], array: str) -> Ar
         raise ValueError(f"The input {array} has the shape {shape}, not {given.shape}.")
     if buffer.dtype in HALVES:
         return rounded(given, buffer.dtype)
+    if buffer.dtype in STORAGE_FLOATS:
+        return minifloat_values(minifloat_stored(given, buffer.dtype), buffer.dtype)
+    if buffer.dtype in STORAGE_INTEGERS:
+        return held(given, buffer.dtype)
     return given.astype(storage_dtype(buffer.dtype))
 
 
@@ -247,9 +253,9 @@ class _Logical:
                     if value.shape[axis] > 1:
                         value = combine.reduce(value, axis=axis, keepdims=True)
                     elif op.accumulate == "+":
-                        value = value * (end - begin)
+                        value = value * value.dtype.type(end - begin)
                     elif op.accumulate == "*":
-                        value = value ** (end - begin)
+                        value = value ** value.dtype.type(end - begin)
             if _overlapping(op.target, ranges):
                 self._add_at(op, ranges, value, combine)
                 return

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from dojo_core.program.affine import Affine
 
-TABLE_DTYPES = ("u8", "i8", "i16", "i32")
+TABLE_DTYPES = ("u8", "i8", "u16", "i16", "i32")
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,11 @@ class Indirect:
             ends = (lookup.source.least * coefficient, lookup.source.most * coefficient)
             low, high = low + min(ends), high + max(ends)
         return low, high
+
+    def reach(self, sizes: Sequence[int]) -> int:
+        """No partial sum is further from 0."""
+        ends = (abs(c) * max(abs(k.source.least), abs(k.source.most)) for k, c in self.lookups)
+        return self.rest.reach(sizes) + sum(ends)
 
     @property
     def through(self) -> tuple[Lookup, ...]:

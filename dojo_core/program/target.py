@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dojo_core.program.dtypes import FLOATS, arithmetic
+from dojo_core.program.dtypes import FLOATS, INTEGERS, STORAGE, STORAGE_FLOATS, arithmetic
 from dojo_core.program.tree import DTYPE_BYTES
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
 
 VECTOR_BYTES = (64, 32, 16)  # what registers of vectors hold, widest first
 # The dtypes that vectors of C hold: bool is a byte of 0 or 1 without arithmetic of its own.
-VECTOR_DTYPES = ("f64", "f32", "i64", "i32", "i16", "i8", "u8", "f16", "bf16")
+VECTOR_DTYPES = ("f64", "f32", *INTEGERS, "f16", "bf16", *STORAGE)
 
 
 def vector_widths(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Legal lane counts per dtype for vectors of these bytes, widest first: of f16 and bf16 those of f32, in
-    which they are computed."""
+    """Legal lane counts per dtype for vectors of these bytes, widest first: of a dtype that is computed in
+    another (f16 in f32) those of that."""
     return {d: tuple(size // DTYPE_BYTES[arithmetic(d)] for size in sizes) for d in VECTOR_DTYPES}
 
 
@@ -104,6 +104,6 @@ def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
         return ()
     bytes_ = {d: DTYPE_BYTES[arithmetic(d)] for d in named}
     widest = max(bytes_.values())
-    asked = [d for d in named if bytes_[d] == widest or d in FLOATS]
+    asked = [d for d in named if bytes_[d] == widest or d in (*FLOATS, *STORAGE_FLOATS)]
     common = set.intersection(*(set(target.vector_widths[d]) for d in asked))
     return tuple(sorted(common, reverse=True))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from lark import Token, Tree
 
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import dtype_fault
+from dojo_core.program.dtypes import FLOATS, STORAGE_FLOATS, dtype_fault, extremes
 from dojo_core.program.expressions import DIGITS, RESERVED, Call, LineReader, TextError
 from dojo_core.program.functions import KERNEL_LIMITS
 from dojo_core.program.indices import index_fault, with_bounds
@@ -190,8 +190,7 @@ class _Reader(LineReader):
                 "Give one value for each place, row by row; a size is at least 1.",
                 match.start(3) + 1,
             )
-        bits = 8 * DTYPE_BYTES[dtype]
-        least, most = (0, 2**bits - 1) if dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        least, most = extremes(dtype)
         wrong = next((v for v in values if not least <= v <= most), None)
         if wrong is not None:
             self.fail(
@@ -201,13 +200,11 @@ class _Reader(LineReader):
 
     def check_domain(self, domain: Domain, home: Buffer) -> None:
         """A domain holds a value of the input's dtype."""
-        if home.dtype.startswith(("f", "bf")):
+        if home.dtype in (*FLOATS, *STORAGE_FLOATS):
             return
-        bits = 8 * DTYPE_BYTES[home.dtype]
-        least, most = (0, 2**bits - 1) if home.dtype == "u8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        least, most = (0, 1) if home.dtype == "bool" else (least, most)
+        least, most = extremes(home.dtype)
         low, high = math.ceil(domain.low), math.floor(domain.high)
-        if low > high or low < least or high > most:
+        if low > high or low < least or float(high) > float(most):  # 2**63 - 1 is no double
             self.number = self.headers["in"]
             self.fail(
                 f"{domain} holds no whole numbers, or some that {home.dtype} does not",

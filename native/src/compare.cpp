@@ -48,10 +48,52 @@ struct F16 {
     return bits >> 15 ? -size : size;
   }
 };
+// What is only stored, in the lower bits of a byte: a sign, an exponent and a fraction (program/minifloats.py),
+// or an integer. From the magnitude kNan on there is none; kInfinite is infinite; 0 stands for neither.
+template <int kExponent, int kFraction, int kBias, int kNan = 0, int kInfinite = 0, bool kNegativeZero = true>
+struct Mini {
+  using Bits = std::uint8_t;
+  static constexpr std::uint64_t poison = 0xa5;
+  static double value(Bits bits) {
+    constexpr int kSign = 1 << (kExponent + kFraction);
+    const int magnitude = bits & (kSign - 1);
+    const bool negative = (bits & kSign) != 0;
+    double size;
+    if ((kNan != 0 && magnitude >= kNan) || (!kNegativeZero && negative && magnitude == 0)) {
+      size = std::numeric_limits<double>::quiet_NaN();
+    } else if (kInfinite != 0 && magnitude == kInfinite) {
+      size = kInfinity;
+    } else {
+      const int exponent = magnitude >> kFraction, fraction = magnitude & ((1 << kFraction) - 1);
+      const int whole = exponent != 0 ? fraction + (1 << kFraction) : fraction;
+      size = std::ldexp(whole, (exponent != 0 ? exponent : 1) - kBias - kFraction);
+    }
+    return negative ? -size : size;
+  }
+};
+struct E8M0 {
+  using Bits = std::uint8_t;
+  static constexpr std::uint64_t poison = 0xa5;
+  static double value(Bits bits) {
+    return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, bits - 127);
+  }
+};
+template <int kBits, bool kSigned>
+struct Few {
+  using Bits = std::uint8_t;
+  static constexpr std::uint64_t poison = 0xa5;
+  static double value(Bits bits) {
+    const int lower = bits & ((1 << kBits) - 1);
+    return kSigned && lower >> (kBits - 1) != 0 ? lower - (1 << kBits) : lower;
+  }
+};
 struct I64 : Plain<std::int64_t, 0xa5a5'a5a5'5a5a'5a5bULL> {};
 struct I32 : Plain<std::int32_t, 0xa5a5'5a5bULL> {};
 struct I16 : Plain<std::int16_t, 0xa55bULL> {};
 struct I8 : Plain<std::int8_t, 0xa5ULL> {};
+struct U64 : Plain<std::uint64_t, 0xa5a5'a5a5'5a5a'5a5bULL> {};
+struct U32 : Plain<std::uint32_t, 0xa5a5'5a5bULL> {};
+struct U16 : Plain<std::uint16_t, 0xa55bULL> {};
 struct U8 : Plain<std::uint8_t, 0xa5ULL> {};
 
 // Calls visitor with the struct of a dtype.
@@ -65,7 +107,22 @@ auto with(const std::string& dtype, Visitor visitor) {
   if (dtype == "i32") return visitor(I32{});
   if (dtype == "i16") return visitor(I16{});
   if (dtype == "i8") return visitor(I8{});
+  if (dtype == "u64") return visitor(U64{});
+  if (dtype == "u32") return visitor(U32{});
+  if (dtype == "u16") return visitor(U16{});
   if (dtype == "u8" || dtype == "bool") return visitor(U8{});
+  if (dtype == "f8e4m3fn") return visitor(Mini<4, 3, 7, 0x7f>{});
+  if (dtype == "f8e5m2") return visitor(Mini<5, 2, 15, 0x7d, 0x7c>{});
+  if (dtype == "f8e4m3fnuz") return visitor(Mini<4, 3, 8, 0, 0, false>{});
+  if (dtype == "f8e5m2fnuz") return visitor(Mini<5, 2, 16, 0, 0, false>{});
+  if (dtype == "f8e8m0fnu") return visitor(E8M0{});
+  if (dtype == "f6e2m3fn") return visitor(Mini<2, 3, 1>{});
+  if (dtype == "f6e3m2fn") return visitor(Mini<3, 2, 3>{});
+  if (dtype == "f4e2m1fn") return visitor(Mini<2, 1, 1>{});
+  if (dtype == "i4") return visitor(Few<4, true>{});
+  if (dtype == "u4") return visitor(Few<4, false>{});
+  if (dtype == "i2") return visitor(Few<2, true>{});
+  if (dtype == "u2") return visitor(Few<2, false>{});
   throw std::invalid_argument("unknown dtype " + dtype);
 }
 

@@ -31,8 +31,8 @@ import numpy as np
 Run = Callable[[], object]
 STORED: dict[str, type[np.generic]] = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16,
-    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8,
-    "u64": np.uint64, "u32": np.uint32, "u16": np.uint16,
+    "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8,
+    "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.uint8,
 }  # fmt: skip
 EXACT = ("bool", "i64")  # truth and places, which no library rounds
 # What an output may be off by: of the largest |reference| in its row, and of the largest of all.

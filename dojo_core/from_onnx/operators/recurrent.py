@@ -16,8 +16,8 @@ from dojo_core.program.tree import Access, Node, Number, Op, Operand, substitute
 # Functions with the defaults of what they take: alpha, beta.
 ACTIVATIONS = {
     "relu": (), "tanh": (), "sigmoid": (), "affine": (1.0, 0.0), "leakyrelu": (0.01,),
-    "thresholdedrelu": (1.0,), "scaledtanh": (1.0, 1.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0,), "softsign": (),
-    "softplus": (),
+    "thresholdedrelu": (1.0,), "scaledtanh": (1.0, 1.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0,),
+    "softsign": (), "softplus": (),
 }  # fmt: skip
 T, N, H, K = (Affine.iterator(d) for d in range(4))
 

@@ -19,13 +19,23 @@ from dojo_core.codegen.scalars import (
     Scalars,
     atom,
     c_type,
+    converted_in,
     guard_text,
     index_text,
     indirect_text,
     literal,
+    moves_bytes,
 )
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import DIVISIONS, FLOATS, HALVES, TO_WHOLE, arithmetic, dtypes_of
+from dojo_core.program.dtypes import (
+    DIVISIONS,
+    FLOATS,
+    HALVES,
+    NARROW_FLOATS,
+    TO_WHOLE,
+    arithmetic,
+    dtypes_of,
+)
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.marks import gathers
@@ -64,7 +74,9 @@ _KEYWORDS = frozenset(
     static_assert thread_local arrays workspace prefetch prefetch_write
     INLINE KERNEL_LEVEL STRICT WRITTEN_OUT""".split()  # noqa: SIM905
 )
-_OURS = re.compile(rf"(?:bf|[fiu])\d+(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+|(?:{'|'.join(INSTRUCTIONS)})_\d+")
+_OURS = re.compile(
+    rf"(?:bf|[fiu])\d+(?:e\d+m\d+[a-z]*)?(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+|(?:{'|'.join(INSTRUCTIONS)})_\d+"
+)
 
 _HORIZONTAL = {"+": "sum", "*": "product", "max": "maximum", "min": "minimum"}
 STRICT = '__attribute__((optimize("fp-contract=off"))) '
@@ -457,7 +469,7 @@ class _Generator:
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
         inner = arithmetic(dtype)  # of the accumulation; f16 and bf16 are rounded when written
         converting = function in DTYPE_BYTES
-        compute = arithmetic(compute)
+        compute = dtype if moves_bytes(op, dtype) else converted_in(compute)
         kind = vector_type(compute, width)
         half = self.dialect.half_size(function, dtypes[1:], compute)
 
@@ -523,7 +535,7 @@ class _Generator:
         else:
             value = f"{kind}_{function}({', '.join(values)})"
         got = compute
-        if function in HALVES:
+        if function in NARROW_FLOATS:
             value, got = self._converted(value, compute, function, width), function
         accumulated = inner if op.accumulate else dtype
         value = self._converted(value, got, accumulated, width)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dojo_core.program.dtypes import INTEGERS
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.dtypes import INTEGERS, holds
 from dojo_core.targets.cpu.processor import ARM, RISCV, X86
 
 
@@ -64,10 +63,10 @@ class Dialect:
         clang makes one instruction (vwmacc and its kin) of a sum with the product of two vectors of half the
         size; of a vector and a number that was wide before, it mostly makes two.
         """
-        half = {"i32": "i16", "i64": "i32"}.get(compute, "")
+        half = {"i32": "i16", "i64": "i32", "u32": "u16", "u64": "u32"}.get(compute, "")
         if self.instruction_set != RISCV or function != "*" or not half:
             return ""
-        return half if all(d in INTEGERS and DTYPE_BYTES[d] <= DTYPE_BYTES[half] for d in reads) else ""
+        return half if all(d in INTEGERS and holds(half, d) for d in reads) else ""
 
     @property
     def soft_halves(self) -> bool:
@@ -81,7 +80,7 @@ class Dialect:
 
 
 _FUNCTION = re.compile(r"^INLINE (?P<result>[^(\n]*?)(?P<name>\w+)\((?P<parameters>[^)]*)\) \{", re.MULTILINE)
-_VECTOR = re.compile(r"\b[a-z]+\d+x\d+\b")
+_VECTOR = re.compile(r"\b(?:[a-z]+\d+)+[a-z]*x\d+\b")
 _CONDITIONAL = re.compile(r"#if(?P<test>[^\n]*)\n(?P<then>.*)#else\n(?P<other>.*)#endif\n?", re.DOTALL)
 
 

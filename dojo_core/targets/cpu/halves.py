@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dojo_core.codegen.conversions import vector_type
+from dojo_core.codegen.minifloats import WORDS
 from dojo_core.targets.cpu.dialect import Dialect
 
 _BF16 = """\
@@ -29,21 +30,10 @@ INLINE f16 f16_from_f32(f32 x) {
 #endif
 """
 
-_WORDS = """\
-INLINE u32 f32_word(f32 x) {
-    union { f32 x; u32 b; } u = {x};
-    return u.b;
-}
-INLINE f32 u32_number(u32 b) {
-    union { u32 b; f32 x; } u = {b};
-    return u.x;
-}
-"""
-
 
 def scalar_halves(dialect: Dialect) -> str:
     """``f32_from_f16``, ``f16_from_f32``, and the same of bf16."""
-    return _BF16 + (_WORDS + _soft(1) if dialect.soft_halves else _F16)
+    return _BF16 + WORDS + (_soft(1) if dialect.soft_halves else _F16)
 
 
 def half_vectors(dtype: str, lanes: int, dialect: Dialect) -> str:

@@ -21,8 +21,20 @@ from dojo_core.codegen.conversions import (
     truncation,
     unsigned,
     wide_integers,
+    wide_unsigned,
 )
-from dojo_core.program.dtypes import FLOATS, HALVES, INTEGERS
+from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
+from dojo_core.program.dtypes import (
+    FLOATS,
+    HALVES,
+    INTEGERS,
+    NARROW_FLOATS,
+    STORAGE,
+    STORAGE_FLOATS,
+    STORAGE_INTEGERS,
+    arithmetic,
+    extremes,
+)
 from dojo_core.program.instructions import INSTRUCTIONS, available
 from dojo_core.program.target import VECTOR_DTYPES
 from dojo_core.program.tree import DTYPE_BYTES
@@ -75,6 +87,8 @@ C_TYPES: dict[str, str] = {
     "u64": "__UINT64_TYPE__",
     "f16": "__UINT16_TYPE__",  # the bits: what is computed is f32
     "bf16": "__UINT16_TYPE__",
+    **dict.fromkeys(STORAGE_FLOATS, "__UINT8_TYPE__"),
+    **{d: "__INT8_TYPE__" if extremes(d)[0] else "__UINT8_TYPE__" for d in STORAGE_INTEGERS},
 }
 
 _SIGNED = {8: "i64", 4: "i32", 2: "i16", 1: "i8"}
@@ -291,7 +305,12 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
     text += filled if element == "f32" else _double(filled)
     if dialect.truncates:
         text += truncation(element, lanes)
-    return text + float_bounds(name, element) + wide_integers(element, lanes, dialect.truncates)
+    return (
+        text
+        + float_bounds(name, element)
+        + wide_integers(element, lanes, dialect.truncates)
+        + wide_unsigned(element, lanes, dialect.truncates)
+    )
 
 
 def _any(integers: str, name: str, lanes: int, dialect: Dialect) -> str:
@@ -395,9 +414,12 @@ def _vector(element: str, lanes: int, dialect: Dialect) -> str:
     name = f"{element}x{lanes}"
     bytes_ = DTYPE_BYTES[element]
     size = bytes_ * lanes
-    if element in HALVES:
+    if element in (*HALVES, *STORAGE):
         stream = f"INLINE void {name}_stream({element} *p, {name} x) {{ {name}_store(p, x); }}\n"
-        return _moves(element, lanes) + half_vectors(element, lanes, dialect) + stream
+        between = (
+            half_vectors(element, lanes, dialect) if element in HALVES else storage_vectors(element, lanes)
+        )
+        return _moves(element, lanes) + between + stream
     text = _moves(element, lanes)
     if element in FLOATS:
         if size < 16:
@@ -471,6 +493,7 @@ def preamble(processor: Processor) -> str:
         + scalar_halves(dialect)
         + (truncation("f32", 1) + truncation("f64", 1)) * dialect.truncates
         + scalar_conversions(dialect.truncates)
+        + scalar_storage(dialect.truncates)
     )
     for dtype, lanes in shapes:
         text += _vector(dtype, lanes, dialect)
@@ -511,9 +534,9 @@ def _accumulated(name: str, lanes: int) -> str:
 
 def _lanes(dtype: str, sizes: tuple[int, ...]) -> list[int]:
     """How many lanes a vector may have: also fewer than fill a register, beside a wider dtype."""
-    bytes_ = DTYPE_BYTES[dtype]
-    most = max(sizes) // (4 if dtype in HALVES else bytes_)
-    least = 4 if dtype in HALVES else 2
+    bytes_ = DTYPE_BYTES[arithmetic(dtype)]
+    most = max(sizes) // bytes_
+    least = 4 if dtype in NARROW_FLOATS else 2
     return [n for n in (2, 4, 8, 16, 32, 64) if least <= n <= most]
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dojo_core.codegen.code import Code, Parameter
-from dojo_core.measure.judgement import Judgement, judgements, numbers, row_errors
+from dojo_core.measure.judgement import Judgement, judgements, row_errors
 from dojo_core.measure.limits import USUAL_SEED
-from dojo_core.measure.pool import Undefined, columns
+from dojo_core.measure.pool import Undefined, columns, to_double
 from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate
@@ -83,7 +83,7 @@ def _prepared(start: Program, policy: str, processor: Processor) -> _Prepared:
         raise Unjudgeable(str(reason)) from None
     for judgement, arrays in zip(prepared.judgements, prepared.run(code, processor), strict=True):
         for p, array in arrays:
-            got = numbers(array, p.dtype)
+            got = to_double(array, p.dtype)
             own_error, scale = row_errors(got, judgement.pool.references[p.name], columns(p.shape))
             try:
                 judgement.allow(p, own_error, scale, policy)

@@ -19,8 +19,8 @@ import numpy as np
 from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
 from dojo_core.measure.input_sets import InputSet
-from dojo_core.measure.judgement import Judgement, judgements, numbers, row_errors
-from dojo_core.measure.pool import STORED, Array, columns
+from dojo_core.measure.judgement import Judgement, judgements, row_errors
+from dojo_core.measure.pool import STORED, Array, columns, to_double
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.targets.cuda.driver import CudaError
@@ -94,7 +94,7 @@ class Session:
             _run_on_host(request["library"], request["symbol"], parameters, host, request["workspace"])
             for p in (p for p in parameters if p.role == "out"):
                 reference = judgement.pool.references[p.name]
-                own_error, scale = row_errors(numbers(host[p.name], p.dtype), reference, columns(p.shape))
+                own_error, scale = row_errors(to_double(host[p.name], p.dtype), reference, columns(p.shape))
                 try:
                     judgement.allow(p, own_error, scale, request["policy"])
                 except ValueError as error:

@@ -10,7 +10,7 @@ from dojo_core.program.tree import Program, Scope
 from dojo_core.program.validity import Fault
 
 # 16 bytes a thread is the widest access of both families; dtypes without arithmetic have no vectors.
-VECTOR_WIDTHS = {"f32": (4, 2), "f64": (2,), "i32": (4, 2), "i64": (2,)}
+VECTOR_WIDTHS = {"f32": (4, 2), "f64": (2,), "i32": (4, 2), "i64": (2,), "u32": (4, 2), "u64": (2,)}
 MARKS = frozenset("uvgbw")
 LOCATIONS = ("heap", "shared", "local", "stack")
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from dojo_core.codegen.conversions import scalar_integer, to_integer
-from dojo_core.program.dtypes import INTEGERS
+from dojo_core.codegen.minifloats import WORDS, storage_function
+from dojo_core.program.dtypes import INTEGERS, STORAGE, STORAGE_INTEGERS, extremes
 
 ULP = 1.2e-7  # of f32, relative
 ERROR_BOUNDS = {
@@ -53,11 +54,10 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 """
-
 # CUDA's own vector types are aligned to their size, so that one instruction moves them.
 CUDA_VECTORS = {
     "f32x4": "float4", "f32x2": "float2", "f64x2": "double2", "i32x4": "int4", "i32x2": "int2",
-    "i64x2": "longlong2",
+    "i64x2": "longlong2", "u32x4": "uint4", "u32x2": "uint2", "u64x2": "ulonglong2",
 }  # fmt: skip
 
 _OF_LIBRARY = (
@@ -132,6 +132,10 @@ DEVICE long long __shfl_xor(long long value, int mask) {
     unsigned low = __shfl_xor((int)value, mask), high = __shfl_xor((int)(value >> 32), mask);
     return (long long)((unsigned long long)high << 32 | low);
 }
+DEVICE unsigned __shfl_xor(unsigned value, int mask) { return (unsigned)__shfl_xor((int)value, mask); }
+DEVICE unsigned long long __shfl_xor(unsigned long long value, int mask) {
+    return (unsigned long long)__shfl_xor((long long)value, mask);
+}
 DEVICE double __shfl_xor(double value, int mask) {
     return __builtin_bit_cast(double, __shfl_xor(__builtin_bit_cast(long long, value), mask));
 }
@@ -188,8 +192,26 @@ def _function(dtype: str, name: str) -> str:
     return f"{head}({dtype} x) {{ return {_REAL[name].format(s=suffix)}; }}\n"
 
 
-_CALL = re.compile(r"\b(f32|f64|i64|i32|i16|i8|u8)_(from_f32|from_f64|[a-z][a-z0-9]*)\(")
-_VECTOR = re.compile(r"\b(?:f32|f64|i32|i64)x[24]\b")
+_CALL = re.compile(rf"\b(f32|f64|{'|'.join(INTEGERS)})_(from_f32|from_f64|[a-z][a-z0-9]*)\(")
+_STORAGE_CALL = re.compile(
+    rf"\b((?:f32|i8|u8)_from_(?:{'|'.join(STORAGE)})|(?:{'|'.join(STORAGE)})_from_\w+)\("
+)
+_VECTOR = re.compile(r"\b(?:f32|f64|[iu]32|[iu]64)x[24]\b")
+
+
+def _storage(kernels: str) -> list[str]:
+    """The types and conversions of what is only stored."""
+    used = [dtype for dtype in STORAGE if re.search(rf"\b{dtype}\b", kernels)]
+    signs = {d: "signed" if d in STORAGE_INTEGERS and extremes(d)[0] else "unsigned" for d in used}
+    calls = sorted(set(_STORAGE_CALL.findall(kernels)))
+    parts = [f"typedef {sign} char {dtype};\n" for dtype, sign in signs.items()]
+    return [
+        *parts,
+        *(
+            t.replace("INLINE", "DEVICE")
+            for t in ([WORDS] * bool(calls)) + list(map(storage_function, calls))
+        ),
+    ]
 
 
 def prelude(kernels: str, dialect: str) -> str:
@@ -217,6 +239,7 @@ def prelude(kernels: str, dialect: str) -> str:
             used.add("negate")
         parts += [t.replace("INLINE", "DEVICE") for n, t in scalar_integer(dtype).items() if n in used]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
+    parts += _storage(kernels)
     if "prefetch(" in kernels:
         parts.append(_PREFETCH)
     return "".join(parts)
