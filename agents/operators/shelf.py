@@ -26,7 +26,7 @@ from agents.run_log import RunBusy
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.export import Choice, Library, NotExported, library, write
-from dojo_core.files import write_text
+from dojo_core.files import replace_text
 from dojo_core.from_onnx.operators.beyond import BEYOND
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import seconds_text
@@ -341,8 +341,8 @@ class Shelf:
         """The document and the page."""
         document = self.document()
         self.plan.folder.mkdir(parents=True, exist_ok=True)
-        write_text(self.plan.folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
-        write_text(self.plan.folder / PAGE, page(document))
+        replace_text(self.plan.folder / DOCUMENT, json.dumps(document, indent=1) + "\n")
+        replace_text(self.plan.folder / PAGE, page(document))
 
 
 def _note(row: Row, choice: Choice) -> None:
