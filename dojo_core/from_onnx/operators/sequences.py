@@ -7,7 +7,6 @@ from dojo_core.from_onnx.operators.copies import joined
 from dojo_core.from_onnx.values import Nothing, Refusal, Sequence_, Tensor, Value, dtype_of, known
 from dojo_core.primitives.array import Array
 
-
 PARTS = 256  # of what SplitToSequence makes
 
 
