@@ -17,6 +17,11 @@ COMMANDS |= {
         "Let an agent make kernels fast. A run that was stopped goes on where it was.",
         measures=True,
     ),
+    "library": Command(
+        "agents.operators.commands:library",
+        "Write a tuned library of operators for this machine, and a page beside PyTorch and ONNX Runtime.",
+        measures=True,
+    ),
     "compare": Command(
         "agents.comparing:compare",
         "Compare agents: best-so-far against evaluations and seconds, and how sure the difference is.",

@@ -100,6 +100,10 @@ class Tuning:
                 line = [str(move) for move in last.best.line]
                 log.done(evaluations=last.evaluation, seconds=last.best.seconds, line=line)
 
+    def close(self) -> None:
+        """Let go of a run that nobody iterates over."""
+        self._log.close()
+
     def game(self, best: Best) -> Game:
         """A game of the best line, from the start program on."""
         return game_of(self.task.game, best.line, self.agent.name)

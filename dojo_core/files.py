@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,18 @@ def write_text(path: Path, text: str) -> None:
     """Write a file. Raises OSError with its name."""
     with naming(path):
         path.write_text(text, encoding="utf-8")
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file that is gone on with: a process that is killed leaves the old one or the new one, whole.
+    Raises OSError with its name."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        write_text(draft, text)
+        with naming(path):
+            os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def trouble_text(error: OSError) -> str:

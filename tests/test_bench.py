@@ -189,6 +189,19 @@ def test_outputs_are_judged_element_by_element():
         found = wanted.copy()
         found[4711, 3] = wrong
         assert f"element {4711 * 8 + 3} is" in protocol.fault(found, wanted)
+    # The same infinity and NaN agree, and excuse no neighbour of theirs.
+    wanted[7, :3] = np.inf, -np.inf, np.nan
+    assert protocol.fault(wanted.copy(), wanted) == ""
+    found = wanted.copy()
+    found[7, 0], found[7, 4] = -np.inf, wanted[7, 4] + 0.01
+    assert f"element {7 * 8} is" in protocol.fault(found, wanted)
+    found[7, 0] = np.inf
+    assert f"element {7 * 8 + 4} is" in protocol.fault(found, wanted)
+    # A byte may be rounded otherwise; truth and places may not.
+    ones = np.ones((2, 4))
+    assert protocol.fault(np.full((2, 4), 2, np.uint8), ones, "u8") == ""
+    assert "element 0 is 0" in protocol.fault(np.zeros((2, 4), np.bool_), ones, "bool")
+    assert "element 0 is 2" in protocol.fault(np.full((2, 4), 2), ones, "i64")
 
 
 # ------------------------------------------------------------------------------- the machine's limits

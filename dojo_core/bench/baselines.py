@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +52,16 @@ class Baseline:
     apart: bool = False
     prepare: float = PREPARE_SECONDS
     environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """What a program is held against: ``baselines`` by name, and what ``write`` puts into the folder that
+    each of them reads (``job.json`` and arrays, as ``write_job`` does). ``write`` raises ValueError with a
+    sentence."""
+
+    baselines: Mapping[str, Baseline]
+    write: Callable[[Path], None]
 
 
 BASELINES: dict[str, Baseline] = {

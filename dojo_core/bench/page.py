@@ -13,7 +13,7 @@ from dojo_core.bounded_json import read_object
 from dojo_core.measure.conditions import Conditions
 from dojo_core.program.target import DEFAULT_TARGET
 
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2126; --soft: #666d75;
   --rule: #e2e0da; --ours: #b4431f; --behind: #d99a83; --theirs: #7f93a8; --apart: #c9d1d9;
   --mean: #1d2126;
@@ -103,7 +103,7 @@ def page(document: dict[str, Any]) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Dojo bench</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>Dojo bench</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 

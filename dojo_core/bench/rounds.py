@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +23,9 @@ from dojo_core.bench.baselines import (
     PYTHON_VARIABLE,
     ROUND_SECONDS,
     SCRIPTS,
+    Baseline,
     Process,
+    Rivals,
     Silent,
     how_to_get,
     interpreter,
@@ -207,18 +209,23 @@ def run_bench(
     tolerant: bool = False,
     ready_within: float | None = None,
     records: Records | None = None,
+    rivals: Rivals | None = None,
 ) -> dict[str, Any]:
     """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
 
     What is missing, hangs or fails is a row that says so. Ratios are against the last of ours that is no
     record. Raises BenchFailed where that one cannot be measured; ``tolerant`` makes that a row too.
     No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
-    The machine's limits are kept in ``records``, and are the best that these know.
+    The machine's limits are kept in ``records``, and are the best that these know; of a text of one's own
+    they are not measured. ``rivals``: what such a text is held against, which has no counterpart otherwise.
     """
     machine = this_machine()
+    if rivals is None and game.kernel is not None:
+        rivals = Rivals(BASELINES, partial(write_job, kernel=game.kernel, shape=_shape(game)))
+    baselines = BASELINES if rivals is None else rivals.baselines
     workload = Workload(game.start, game.kernel, game.policy)
     rows = [Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
-    others = [Row(n, BASELINES[n].name, False, apart=BASELINES[n].apart) for n in against]
+    others = [Row(n, baselines[n].name, False, apart=baselines[n].apart) for n in against]
     reference = next((row for row in reversed(rows) if row.entry != "record"), None)
     needed = None if tolerant else reference
     limits = _Limits(flops_of(game))
@@ -239,26 +246,26 @@ def run_bench(
             row.verified = first.verified
         folder = Path(place)
         runnable: list[Row] = []
-        if game.kernel is None:
+        if rivals is None:
             for row in others:
                 row.fail("unsupported", "A text of one's own has no counterpart there.")
         else:
             try:
-                write_job(folder, game.kernel, _shape(game))
+                rivals.write(folder)
                 runnable = others
             except ValueError as error:
                 limits.message = str(error)
                 for row in others:
                     row.fail("unsupported", str(error))
-        started = bool(game.kernel) and not limits.message
+        started = rivals is not None and not limits.message
         groups = _groups(runnable, game)
         total = rounds * len(groups)
         disturbed: set[int] = set()
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
-                game, workload, measurer, ours, rows, group, folder if started else None, limits, kernel,
-                loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step, stopped,
-                needed, ready_within, disturbed,
+                game, workload, measurer, ours, rows, group, baselines, folder if started else None, limits,
+                kernel, loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step,
+                stopped, needed, ready_within, disturbed,
             )  # fmt: skip
     with records_or_own(records) as known:
         limits_json = limits.as_json(known, kernel, rows + others)
@@ -325,6 +332,7 @@ def _run_group(
     ours: Sequence[Entry],
     rows: list[Row],
     group: list[Row],
+    baselines: Mapping[str, Baseline],
     folder: Path | None,
     limits: _Limits,
     kernel: Question,
@@ -346,7 +354,7 @@ def _run_group(
     processes: list[tuple[Row, Process]] = []
     probe: Process | None = None
     try:
-        if folder is not None:
+        if folder is not None and game.kernel is not None:
             on_step("measuring the machine")
             probe = Process(command(kernel, str(folder)), pinned_environment())
             try:
@@ -358,7 +366,7 @@ def _run_group(
             if stopped():
                 break
             on_step(f"preparing {row.name}")
-            process = _start(row, arguments, ready_within)
+            process = _start(row, arguments, ready_within, baselines)
             if process is not None:
                 processes.append((row, process))
         on_step("")
@@ -421,9 +429,14 @@ def _slow(row: Row, fastest: float) -> bool:
     return bool(fastest) and min((ns for each in row.rounds for ns in each), default=0.0) > SLOW * fastest
 
 
-def _start(row: Row, arguments: list[str], ready_within: float | None = None) -> Process | None:
+def _start(
+    row: Row,
+    arguments: list[str],
+    ready_within: float | None = None,
+    baselines: Mapping[str, Baseline] = BASELINES,
+) -> Process | None:
     """The baseline's process, ready; None, and the row says why, where it does not come to that."""
-    baseline = BASELINES[row.entry]
+    baseline = baselines[row.entry]
     environment = {**pinned_environment(baseline.reuse), **baseline.environment}
     try:
         process = Process([interpreter(), str(SCRIPTS / baseline.script), *arguments], environment)

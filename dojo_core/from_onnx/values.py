@@ -137,7 +137,7 @@ def of_numpy(dtype: np.dtype[Any]) -> str:
 
 
 def within(count: int, what: str) -> int:
-    """A number of elements or steps that the import goes through itself. Raises Refusal beyond its limit."""
+    """A number of elements or steps that the import goes through itself. Raises Refusal for too many."""
     if count > KNOWN_ELEMENTS:
         raise Refusal(
             f"{what} would be {count:,} at import, more than {KNOWN_ELEMENTS:,}.", "Use smaller sizes."
