@@ -103,7 +103,7 @@ class Terms:
             operands = sorted(operands)
         if function == "/" and policy == "algebraic":
             inverse = self.make("reciprocal", operands[1])
-            return inverse if operands[0] == one else self.make("*", operands[0], inverse)
+            return inverse if operands[0] == one else self.make("*", *sorted((operands[0], inverse)))
         return self.make(function, *operands)
 
     def converted(self, term: int, kind: str, mixed: bool) -> int:
