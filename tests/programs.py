@@ -1,6 +1,6 @@
 """Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
 locations, guards, tiles, scans, constant tables, index arrays, buffers shared, contracted or private,
-parallel scopes, mixed dtypes and conversions, what a machine instruction computes; small extents.
+parallel scopes, mixed dtypes and conversions, keys, what a machine instruction computes; small extents.
 
 ``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
 shrink.
@@ -331,6 +331,33 @@ class _Writer:
             self.lines.pop()
             self.open = []
 
+    def keyed(self) -> list[_Array]:
+        """The extreme elements of an array and their places by keys; both, as outputs or to go on with."""
+        rng = self.rng
+        fitting = [a for a in self.arrays if a.sizes and a.dtype not in ("f64", "i32", "i64")]
+        if not fitting:
+            return []
+        source = rng.choice(fitting)
+        outer, n = list(source.sizes[:-1]), source.sizes[-1]
+        at = [f"{{{d}}}" for d in range(len(outer))]
+        cell, places = ",".join(at), f"{{{len(outer)}}}"
+        way, key = rng.choice(("max", "max", "min")), rng.choice(("maxkey", "maxkey", "minkey"))
+        self.loops(0, outer)
+        self.line(f"z[{cell}] = {'-inf' if way == 'max' else 'inf'}")
+        self.loops(rng.choice((0, len(outer))), [])
+        self.loops(len(self.open), [*outer[len(self.open) :], n])
+        place = rng.choice((places, f"-{places}+{n - 1}", f"{places}*2+1"))
+        self.line(f"z[{cell}] {way}= {key}({source.name}[{','.join([*at, places])}],{place})")
+        self.loops(0, outer)
+        self.line(f"zi[{cell}] = keyindex(z[{cell}])")
+        self.loops(rng.choice((0, len(outer))), [])
+        self.loops(len(self.open), outer[len(self.open) :])
+        self.line(f"zv[{cell}] = keyvalue(z[{cell}])")
+        made = [_Array("z", tuple(outer), "i64"), _Array("zi", tuple(outer), "i64")]
+        value = _Array("zv", tuple(outer), self.dtype)
+        self.arrays.append(value)
+        return made
+
     def products(self) -> list[_Array]:
         """Sums of products of bytes in groups of four, as an instruction takes them; and its inputs."""
         groups = self.rng.choice((1, 2))
@@ -351,6 +378,7 @@ class _Writer:
             inputs += self.products()
         elif self.mixed and rng.random() < 0.5:
             self.conversion()
+        keyed = self.keyed() if not self.whole and rng.random() < 0.1 else []
         stages = rng.choice((1, 2, 2, 3, 3, 4))
         for name in "tuvsq"[: stages - 1]:
             self.stage(name, False)
@@ -358,8 +386,8 @@ class _Writer:
         given = {a.name for a in inputs}
         free = [a.name for a in self.arrays[:-1] if a.name not in given]
         often = rng.choice((0.0, 0.1, 0.5))
-        outputs = ["y"] + [name for name in free if rng.random() < often]
-        every = [*self.arrays, *self.indices, *self.clamped]
+        outputs = ["y"] + [name for name in free if rng.random() < often] + ["zi"] * bool(keyed)
+        every = [*self.arrays, *self.indices, *self.clamped, *keyed]
         named = ", ".join(a.name for a in [*inputs, *self.indices])
         lines = ["kernel k", f"in {named}", "out " + ", ".join(outputs), *self.domains, *self.tables]
         lines += [f"{a.name} {a.dtype} [{', '.join(map(str, a.sizes))}] heap" for a in every]

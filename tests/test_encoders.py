@@ -55,6 +55,12 @@ def test_a_function_that_the_weights_were_not_trained_on_is_unknown_and_an_array
     assert lines[4] == ["8", "array1", "[", "{0}", "]", "=", "<unknown>", "(", "array0", "[", "{0}", "]", ")"]
 
 
+def test_dtypes_that_came_after_the_vocabulary_read_as_those_of_as_many_bytes():
+    text = "kernel k\nin x\nout y\nx u16 [8] heap\ny f8e5m2 [8] heap\n8 y[{0}] = f8e5m2(x[{0}])\n"
+    alike = text.replace("u16", "i16").replace("f8e5m2", "u8")
+    assert lines_of(text) == lines_of(alike)
+
+
 def test_a_line_hears_of_the_scopes_that_its_bars_stand_for():
     text = "kernel k\nin x\nout y\nx f32 [100, 8] heap\ny f32 [100, 8] heap\nt f32 [100:N] register\n"
     text += "100:p t[{0}] = 0\n| 8 t[{0}] += x[{0},{1}]\n| 8 y[{0},{1}] = t[{0}]\n"

@@ -46,6 +46,7 @@ NEEDING = (
     ("scheduler", "scale", "A scheduler needs distributed and dask"),
     ("worker tls://127.0.0.1:8786", "scale", "A worker needs distributed"),
     ("tune relu --shape 8x32 --workers 2", "scale", "Measuring on other machines needs distributed"),
+    ("import model.onnx", "onnx", "dojo import needs onnx"),
     ("tune relu --shape 8x32 --slurm 2", "scale", "Measuring on other machines needs distributed"),
 )
 

@@ -139,6 +139,15 @@ def test_what_operations_make_has_bounds(made, bounds):
     agree(run_program(held, inputs), interpret(held, inputs))
 
 
+def test_what_grows_with_the_iterations_has_no_end():
+    text = (
+        "kernel p\nin x\nout y\nx f32 [60] heap\ny f32 [61] heap\nj i32 [61] heap\n"
+        "j[0] = 0\n60 j[{0}+1] = j[{0}] + 1\n61 y[{0}] = x[j[{0}]]\n"
+    )
+    with pytest.raises(TextError, match="may run from -2147483648 to 2147483647"):
+        parse(text)
+
+
 def test_what_may_wrap_around_may_be_anything():
     text = (
         "kernel p\nin w, x\nout y\nw i32 [4] heap\nx f32 [4] heap\ny f32 [4] heap\nc u8 [4] heap\nj u8 [4] heap\n"
@@ -345,6 +354,27 @@ def test_every_legal_move_keeps_the_meaning_and_inverts():
         assert back is None or apply(made, back) == start
 
 
+def test_a_guard_bounds_what_is_counted():
+    """Of a sum that it compares; where that is not how the text says it, the move that would need more is refused."""
+    start = program("4 j[{0}] = {0}\n4 y[{0}] = x[j[{0}]]", J)
+    split = played(start, "pad_dim j 0 6", "pad_scope j@0 6 guard", "split_scope j@0 2")
+    assert "j[{0}*2+{1}] = {0}*2+{1} if {0}*2+{1} < 4" in split.text and parse(split.text) == split
+    doubled = parse(start.text.replace("= {0}\n", "= {0}*2\n").replace("x f32 [4]", "x f32 [7]"))
+    padded = played(doubled, "pad_dim j 0 6", "pad_scope j@0 6 guard")
+    assert why(padded, "split_scope j@0 2").refusal.code == "index-bounds"
+    assert "split_scope j@0 2" not in map(str, legal_moves(padded))
+
+
+def test_two_indices_of_one_range_are_two():
+    """Storage is judged without their names, and their difference is anything."""
+    text = (
+        "kernel p\nin x, i, k\nout y\ndomain i 0 3\ndomain k 0 3\nx f32 [8] heap\ni i32 [4] heap\nk i32 [4] heap\n"
+        "y f32 [4] heap\nt f32 [8] heap\n8 t[{0}] = x[{0}]\nt[4] = x[4]\n4 y[{0}] = t[i[{0}]-k[{0}]+4]\n"
+    )
+    assert why(parse(text.replace("i[{0}]-k[{0}]+", "")), "reuse_dims t 0").legal
+    assert why(parse(text), "reuse_dims t 0").refusal.code == "clobber"
+
+
 def test_lanes_share_an_index_or_have_one_array_between_them():
     """An embedding's rows in vectors: the index is read once for all lanes."""
     fast = played(parse(GATHER), "split_scope y#1@2 4", "vectorize y#1@3")
@@ -404,6 +434,21 @@ def test_gpu_code_reads_indices_from_memory():
     from dojo_core.targets.gpu.codegen import generate as gpu_code
 
     mapped = parse(GPU)
+    assert mark_fault(mapped, TINY, "reassoc") is None and oracle.run(mapped).fault is None
+    inputs = random_inputs(mapped)
+    found, fault = emulate(gpu_code(mapped, "reassoc", "cuda", 4), inputs)
+    assert not fault
+    agree(found, interpret(mapped, inputs), 1e-6)
+
+
+def test_lanes_gather_on_a_gpu():
+    """Each index is loaded by itself, however its bytes lie; what is read through it too."""
+    from dojo_core.targets.gpu.codegen import generate as gpu_code
+
+    mapped = parse(
+        "kernel pick\nin x, i\nout y\ndomain i 0 6\nx f32 [7] heap\ni u8 [9] heap\ny f32 [8] heap\n"
+        "2:g 2:b 2:v y[{0}*4+{1}*2+{2}] = x[i[{0}*4+{1}*2+{2}+1]] + 1\n"
+    )
     assert mark_fault(mapped, TINY, "reassoc") is None and oracle.run(mapped).fault is None
     inputs = random_inputs(mapped)
     found, fault = emulate(gpu_code(mapped, "reassoc", "cuda", 4), inputs)

@@ -39,7 +39,7 @@ SAMPLE = {
 MODULES = {
     "BatchNormalization": "batch_normalization", "InstanceNormalization": "instance_normalization", "ReduceLogSumExp": "reduce_log_sum_exp",
 }  # fmt: skip
-OTHERS = ("FLOAT8", "uint", "out_of_bounds")  # not in the sample: narrow dtypes, results without elements
+OTHERS = ("out_of_bounds",)  # not in the sample: a result without elements
 COMPILED = 10  # of these, as C too
 
 
@@ -368,6 +368,19 @@ def test_what_would_grow_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch)
         initializer=[const(10**9)],
     )
     assert "more than 256 iterations" in reasons(endless)[0]
+    for nodes, given in (
+        ([node("Resize", "x none none c", "y", axes=[0])], [10**12]),
+        ([node("DFT", "x c", "y")], 10**9),
+        ([node("Split", "x", "y", num_outputs=10**12)], 0),
+        ([node("SplitToSequence", "z", "y", keepdims=0)], 0),
+        ([node("MaxPool", "v", "t y", kernel_shape=[2])], 0),
+    ):
+        nodes[0].input[:] = ["" if n == "none" else n for n in nodes[0].input]
+        shapes = {"x": [4, 2], "z": [10**9], "v": [1, 1, 10**9]}
+        large = a_model(
+            nodes, {n: s for n, s in shapes.items() if n in nodes[0].input}, ["y"], initializer=[const(given)]
+        )
+        assert "more than" in reasons(large)[0]
     again = helper.make_function("mine", "again", ["a"], ["b"], [helper.make_node("again", ["a"], ["b"], domain="mine")],
                                  [helper.make_opsetid("mine", 1)])  # fmt: skip
     circle = a_model([helper.make_node("again", ["x"], ["y"], domain="mine")], {"x": [2]}, ["y"])

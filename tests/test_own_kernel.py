@@ -211,7 +211,8 @@ def test_places_are_read_from_an_array():
 @kernel({"n": 6}, x="n")
 def running(x):
     padded = x.pad({"n": (2, 1)}, mode="edge").slice("n", None, None, -1)
-    return {"total": x.scan("n", reverse=True), "edges": padded, "before": x.scan("n", "max", exclusive=True)}
+    before = x.scan("n", "max", exclusive=True)
+    return {"total": x.scan("n", reverse=True), "edges": padded, "before": before, "least": x.argmin("n")}
 
 
 def test_scans_slices_and_edges():
@@ -220,6 +221,7 @@ def test_scans_slices_and_edges():
     np.testing.assert_array_equal(made["total"], x[::-1].cumsum()[::-1])
     np.testing.assert_array_equal(made["edges"], np.pad(x, (2, 1), "edge")[::-1])
     np.testing.assert_array_equal(made["before"], [-np.inf, 3, 3, 4, 4, 5])
+    assert made["least"] == 1
 
 
 def refused(sizes, inputs, function, **options):

@@ -314,6 +314,27 @@ def test_the_place_of_the_largest(axis, last):
     )
 
 
+def test_an_element_and_its_place_are_one_pass():
+    text = built(lambda b, x: arg_reduce(b, "max", x, 1, last=True), (3, 5))[2]
+    assert body(text) == [
+        "3 t1[{0}] = -inf",
+        "| 5 t1[{0}] max= maxkey(x0[{0},{1}],-{1}+4)",
+        "3 y0[{0}] = keyvalue(t1[{0}])",
+        "3 t3[{0}] = keyindex(t1[{0}])",
+        "3 y1[{0}] = 4 - t3[{0}]",
+    ]
+    for dtype in ("f32", "f64"):  # a NaN is the largest, and the first of them is found
+        agrees(
+            lambda b, x: arg_reduce(
+                b, "max", formula(b, "select(i == 2, inf - inf, x)", x=x, i=iterator(b, (5,), 0)), 0
+            )[1],
+            lambda x: 2,
+            (5, dtype),
+        )
+    for dtype in ("f64", "i32", "i64"):  # which no key holds
+        agrees(lambda b, x: arg_reduce(b, "max", x, 0), lambda x: [x.max(0), x.argmax(0)], (5, 3, dtype))
+
+
 @pytest.mark.parametrize(
     ("form", "shapes"),
     [
@@ -545,6 +566,7 @@ TRANSPOSED = {
     "strided": ((2, 2, 3, 4), (2, 3, 3, 2), (2, 3), (1, 1), 1, ((0, 0), (0, 0)), (0, 0)),
     "cut": ((1, 2, 4, 4), (2, 1, 4, 3), (2, 2), (1, 1), 1, ((1, 1), (0, 2)), (1, 0)),
     "dilated": ((1, 1, 4, 3), (1, 2, 3, 2), (2, 3), (2, 2), 1, ((1, 0), (0, 0)), (0, 2)),
+    "many strides": ((1, 2, 3, 2), (2, 1, 3, 4), (4, 3), (1, 2), 1, ((1, 0), (0, 1)), (1, 2)),
     "dilated against the stride": ((1, 1, 5), (1, 1, 3), (4,), (6,), 1, ((3, 2),), (3,)),
     "grouped": ((1, 4, 3), (4, 2, 2), (2,), (1,), 2, ((0, 1),), (0,)),
     "3d": ((1, 1, 2, 3, 2), (1, 2, 2, 2, 3), (1, 2, 2), (1, 1, 1), 1, ((0, 0), (1, 0), (1, 1)), (0, 1, 0)),
@@ -593,6 +615,7 @@ POOLINGS = {
     "ceil": ((1, 2, 7, 6), (3, 3), (2, 2), (1, 1), ((0, 0), (1, 1)), True),
     "ceil left out": ((1, 1, 5), (1,), (3,), (1,), ((0, 1),), True),
     "dilated": ((1, 1, 9, 6), (2, 3), (2, 1), (3, 2), ((1, 1), (0, 0)), True),
+    "dilated, many": ((1, 1, 40), (3,), (1,), (2,), ((2, 2),), False),
     "3d": ((1, 2, 4, 4, 5), (2, 2, 2), (2, 1, 2), (1, 1, 1), ((0, 0), (1, 0), (0, 1)), False),
 }
 
@@ -629,6 +652,16 @@ def test_poolings(name):
             lambda x, c=count_pads: averaged(x, c),
             shape,
         )
+
+
+def test_what_an_average_is_divided_by_is_counted_in_a_line_of_places():
+    text = built(lambda b, x: pool(b, "average", x, (3,), (2,), pads=((1, 1),)), (2, 4, 9))[2]
+    assert body(text)[-4:] == [
+        "5 t3[{0}] = min({0}*2+2,9)",
+        "| t4[{0}] = max({0}*2-1,0)",
+        "| t5[{0}] = t3[{0}] - t4[{0}]",
+        "2 4 5 y0[{0},{1},{2}] = t2[{0},{1},{2}] / t5[{2}]",
+    ]
 
 
 def test_norms_over_windows_and_the_places_of_the_largest():

@@ -24,7 +24,9 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     DIVISIONS,
     FLOATS,
+    KEYS,
     LOGICAL,
+    OF_KEYS,
     OF_REALS,
     SHIFTS,
     STORAGE,
@@ -63,8 +65,8 @@ LARGE = {
     "f16": 65504.0,
     "bf16": 3.3895313892515355e38,
 }
-UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in DTYPE_BYTES]
-BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2]
+UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in (*DTYPE_BYTES, *OF_KEYS)]
+BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.name not in KEYS]
 NUMBERS = ("0", "1", "-2", "inf", "-inf")  # max and min beside a number are compiled otherwise
 SOME = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow", "sin", "log1p")
 COUNT = 1280  # a multiple of every number of lanes

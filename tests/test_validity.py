@@ -319,7 +319,7 @@ def test_what_earlier_iterations_wrote_under_a_guard_is_not_counted_on():
 
 def test_what_is_surely_unset_is_told_though_something_before_it_could_not_be_shown():
     buffers = "x f32 [268435456] heap\ny f32 [268435456] heap\nt f32 [268435456] heap"
-    body = "268435456 t[{0}] = x[{0}] if {0} >= 3\n268435456 y[{0}] = t[{0}]\n3 y[{0}] = x[{0}]"  # t: written over
+    body = "268435456 t[{0}] = x[{0}] if {0} >= 3\n268435456 y[{0}] = t[{0}]\n3 y[{0}] = x[{0}]"
     assert definition_fault(parse(kernel(body, buffers))).code == "undecided"
     unset = kernel(body + "\n4 z[{0}] = u[{0}]", buffers + "\nz f32 [4] heap\nu f32 [4] heap")
     fault = definition_fault(parse(unset.replace("out y", "out y, z")))

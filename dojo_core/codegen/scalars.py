@@ -28,6 +28,7 @@ from dojo_core.program.dtypes import (
     compute_dtype,
     dtypes_of,
     extremes,
+    operand_dtype,
 )
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.minifloats import minifloat_stored
@@ -114,7 +115,7 @@ class Scalars:
 
     def _wanted(self, op: Op, compute: str) -> list[tuple[Operand, str]]:
         """Each operand with the dtype it is wanted in; what is only compared with 0 keeps its own."""
-        wanted = [(o, compute) for o in op.operands]
+        wanted = [(o, operand_dtype(op, k, compute)) for k, o in enumerate(op.operands)]
         first = op.operands[0]
         if op.function in ("select", "bool"):
             dtype = self.dtypes[first.array] if isinstance(first, Access) else "f64"

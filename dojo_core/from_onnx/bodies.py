@@ -6,7 +6,7 @@ is read for one node, whose types it may hang on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dojo_core.from_onnx.values import CODES, Nothing, Sequence_, Tensor, Value
@@ -65,3 +65,57 @@ def _type_of(value: Value | None) -> onnx.TypeProto:
     if isinstance(value, Nothing):
         return helper.make_optional_type_proto(helper.make_tensor_type_proto(1, ()))
     return TypeProto()
+
+
+# ---------------------------------------------------------------------------- nodes of a body
+
+
+def bound(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> onnx.NodeProto:
+    """A node of a function's body with the function's attributes in place of their names."""
+    if not any(_refers(a) for a in node.attribute):
+        return node
+    import onnx
+
+    bound = onnx.NodeProto()
+    bound.CopyFrom(node)
+    del bound.attribute[:]
+    for attribute in node.attribute:
+        bound.attribute.extend(_attribute(attribute, attributes))
+    return bound
+
+
+def _refers(attribute: Any) -> bool:
+    if attribute.ref_attr_name:
+        return True
+    return attribute.HasField("g") and any(_refers(a) for n in attribute.g.node for a in n.attribute)
+
+
+def _attribute(attribute: Any, attributes: Mapping[str, Any]) -> list[Any]:
+    import onnx
+
+    if attribute.ref_attr_name:
+        if attribute.ref_attr_name not in attributes:
+            return []
+        value = onnx.AttributeProto()
+        value.CopyFrom(attributes[attribute.ref_attr_name])
+        value.name = attribute.name
+        return [value]
+    if not _refers(attribute):
+        return [attribute]
+    value = onnx.AttributeProto()
+    value.CopyFrom(attribute)
+    for inner in value.g.node:
+        inner.CopyFrom(bound(inner, attributes))
+    return [value]
+
+
+def without_inputs(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
+    """A node of a body whose function was called without some inputs: it is without them too."""
+    if not absent.intersection(node.input):
+        return node
+    import onnx
+
+    changed = onnx.NodeProto()
+    changed.CopyFrom(node)
+    changed.input[:] = ["" if name in absent else name for name in node.input]
+    return changed

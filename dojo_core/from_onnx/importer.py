@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dojo_core.from_onnx import folding
-from dojo_core.from_onnx.bodies import body_of
+from dojo_core.from_onnx.bodies import body_of, bound, without_inputs
 from dojo_core.from_onnx.call import OPERATORS, Call
+from dojo_core.from_onnx.ports import Given, Imported, NotImported, Port, Reason
 from dojo_core.from_onnx.reader import OLDEST, opset
 from dojo_core.from_onnx.values import (
-    ELEMENTS,
     KNOWN_ELEMENTS,
     Asked,
     Lost,
@@ -39,7 +38,6 @@ from dojo_core.primitives.array import BuildError, identifier
 from dojo_core.primitives.builder import Builder
 from dojo_core.program.expressions import TextError
 from dojo_core.program.functions import FUNCTIONS
-from dojo_core.program.tree import Program
 
 if TYPE_CHECKING:
     import onnx
@@ -47,83 +45,6 @@ if TYPE_CHECKING:
 STEPS = 20_000  # nodes that are gone through, those of bodies and of unrolled loops among them
 DEPTH = 24  # bodies and subgraphs in one another
 EXTERNAL = 1
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a node cannot be taken. ``node`` is its name or its first output.
-
-    ``unforeseen``: an operator met what it does not know how to refuse: a damaged node, or a fault of ours.
-    """
-
-    operator: str
-    node: str
-    why: str
-    remedy: str
-    unforeseen: bool = False
-
-    def __str__(self) -> str:
-        return " ".join(part for part in (f"{self.operator} ({self.node}): {self.why}", self.remedy) if part)
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is known of a graph input beside the model: a shape, and where it is given the value.
-
-    ``items`` describes a sequence; ``absent`` an optional without an element.
-    """
-
-    shape: tuple[int, ...] | None = None
-    values: Numbers | None = None
-    items: tuple[Given, ...] | None = None
-    element: str | None = None
-    absent: bool = False
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or an output of the graph: its arrays of the text, by name; a sequence has several.
-
-    ``values`` holds what is known at import, where no array carries it.
-    """
-
-    name: str
-    arrays: tuple[str, ...]
-    element: str = "f32"
-    shape: tuple[int, ...] | None = ()
-    sequence: bool = False
-    absent: bool = False
-    values: Numbers | None = None
-    items: tuple[Port, ...] = ()
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A model as one kernel. ``program`` is what its text says.
-
-    ``weights`` are arrays of the text that the model has values for, ``specialised`` graph inputs that were
-    taken for their values and the operators that asked, ``costly`` encodings that take more than one pass.
-    """
-
-    name: str
-    program: Program
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    weights: Mapping[str, Numbers] = field(default_factory=dict)
-    specialised: Mapping[str, str] = field(default_factory=dict)
-    costly: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        return self.program.text
-
-
-class NotImported(ValueError):
-    """A model that cannot be taken: all reasons that were found."""
-
-    def __init__(self, reasons: Sequence[Reason]) -> None:
-        super().__init__("\n".join(map(str, reasons)))
-        self.reasons = tuple(reasons)
 
 
 def import_model(
@@ -349,7 +270,7 @@ class Graph:
             if name and name not in scope:
                 raise Refusal(f"Nothing gives its input {name}.", "Export the model again.")
             inputs.append(scope[name] if name else None)
-        node = _bound(node, attributes)
+        node = bound(node, attributes)
         schema = self._schema(node)
         if any(isinstance(v, Lost) for v in inputs):
             if not self._is_known(node, schema):
@@ -369,8 +290,7 @@ class Graph:
         body = body_of(node, schema, inputs, self.opset)
         if body is None:
             raise _unknown(node)
-        function, bound = body
-        return self.function(function, bound, inputs, len(node.output))
+        return self.function(*body, inputs, len(node.output))
 
     def function(
         self,
@@ -394,7 +314,7 @@ class Graph:
             **{o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import},
         }
         self.opset = self.opsets.get("", before)
-        nodes = [_without_inputs(n, absent) for n in function.node]
+        nodes = [without_inputs(n, absent) for n in function.node]
         found = len(self.reasons)
         try:
             self.run(nodes, scope, attributes)
@@ -500,57 +420,6 @@ def call_refused(operator: str) -> Refusal | None:
     return Refusal(*BEYOND[operator]) if operator in BEYOND else None
 
 
-def _bound(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> onnx.NodeProto:
-    """A node of a function's body with the function's attributes in place of their names."""
-    if not any(_refers(a) for a in node.attribute):
-        return node
-    import onnx
-
-    bound = onnx.NodeProto()
-    bound.CopyFrom(node)
-    del bound.attribute[:]
-    for attribute in node.attribute:
-        bound.attribute.extend(_attribute(attribute, attributes))
-    return bound
-
-
-def _refers(attribute: Any) -> bool:
-    if attribute.ref_attr_name:
-        return True
-    return attribute.HasField("g") and any(_refers(a) for n in attribute.g.node for a in n.attribute)
-
-
-def _attribute(attribute: Any, attributes: Mapping[str, Any]) -> list[Any]:
-    import onnx
-
-    if attribute.ref_attr_name:
-        if attribute.ref_attr_name not in attributes:
-            return []
-        value = onnx.AttributeProto()
-        value.CopyFrom(attributes[attribute.ref_attr_name])
-        value.name = attribute.name
-        return [value]
-    if not _refers(attribute):
-        return [attribute]
-    value = onnx.AttributeProto()
-    value.CopyFrom(attribute)
-    for inner in value.g.node:
-        inner.CopyFrom(_bound(inner, attributes))
-    return [value]
-
-
-def _without_inputs(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
-    """A node of a body whose function was called without some inputs: it is without them too."""
-    if not absent.intersection(node.input):
-        return node
-    import onnx
-
-    changed = onnx.NodeProto()
-    changed.CopyFrom(node)
-    changed.input[:] = ["" if name in absent else name for name in node.input]
-    return changed
-
-
 def _static(kind: Any, name: str) -> tuple[int, ...]:
     if not kind.HasField("shape"):
         raise Refusal("The model does not say its shape.", f"Give it: --shape {name}=2x3")
@@ -594,4 +463,4 @@ def _identifier(name: str, taken: set[str]) -> str:
     return free
 
 
-__all__ = ["ELEMENTS", "Given", "Imported", "NotImported", "Port", "Reason", "import_model"]
+__all__ = ["Given", "Imported", "NotImported", "Port", "Reason", "import_model"]

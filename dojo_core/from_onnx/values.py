@@ -136,6 +136,15 @@ def of_numpy(dtype: np.dtype[Any]) -> str:
         raise Refusal(f"NumPy's {dtype} is no element type of ONNX.", "Convert it.") from None
 
 
+def within(count: int, what: str) -> int:
+    """A number of elements or steps that the import goes through itself. Raises Refusal for too many."""
+    if count > KNOWN_ELEMENTS:
+        raise Refusal(
+            f"{what} would be {count:,} at import, more than {KNOWN_ELEMENTS:,}.", "Use smaller sizes."
+        )
+    return count
+
+
 def known(values: Numbers | Sequence[Any] | float | int, element: str) -> Tensor:
     """A tensor whose values are known."""
     array = np.asarray(values)

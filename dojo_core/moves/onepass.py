@@ -241,10 +241,10 @@ def _reached(access: Access, pairs: Iterable[tuple[Index, Index]]) -> Access | N
                 depth, _ = min(form.terms, key=lambda term: abs(term[1]))
                 settled.append((depth, form, image))
     index = []
-    for form in access.index:
-        if isinstance(form, Indirect):
+    for wanted in access.index:
+        if isinstance(wanted, Indirect):
             return None
-        rest, image = reduced(form, Affine())
+        rest, image = reduced(wanted, Affine())
         if not rest.is_constant:
             return None
         index.append(rest - image)

@@ -206,6 +206,19 @@ class Array:
         """The least over axes."""
         return self._reduced("min", over, where)
 
+    def argmax(self, axis: str) -> Array:
+        """The place of the largest along an axis, the first of equals (i64)."""
+        return self._arg("max", axis)
+
+    def argmin(self, axis: str) -> Array:
+        """The place of the least along an axis, the first of equals (i64)."""
+        return self._arg("min", axis)
+
+    def _arg(self, accumulate: str, axis: str) -> Array:
+        number = self.axis(axis, "to reduce over")
+        _, place = primitives.arg_reduce(self.owner.builder, accumulate, self.view, number)
+        return self.owner.array([name for name in self.names if name != axis], place)
+
     def mean(self, over: str | None = None) -> Array:
         """The mean over axes."""
         gone = self.names if over is None else axes_named(over, self.owner.sizes)

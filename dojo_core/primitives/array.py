@@ -20,7 +20,6 @@ from dojo_core.program.expressions import RESERVED
 from dojo_core.program.tree import Access, Number, Operand, substituted
 
 Factors = tuple[int, ...]  # sizes of the factors of an axis, each at least 2; none: its size is 1
-Value = "Array | int | float"
 
 
 class BuildError(ValueError):

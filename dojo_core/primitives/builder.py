@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -150,30 +149,16 @@ class Builder:
         if array.empty:
             return array
         used = range(len(array.factors)) if whole else array.used
-        kept = [axis if any(n in used for n in array.numbers(k)) else () for k, axis in enumerate(array.axes)]
-        sizes = [math.prod(axis) for axis in kept]
-        dims = [size for size in sizes if size > 1]
-        target = self.temporary(array.dtype, dims, name)
-        depths = {n: Affine.iterator(d) for d, n in enumerate(self._looped(array, kept))}
-        index = tuple(
-            _joined(axis, [depths[n] for n in array.numbers(k)])
-            for k, (axis, size) in enumerate(zip(array.axes, sizes, strict=True))
-            if size > 1
-        )
-        loops = [array.factors[n] for n in depths]
-        op = Op(Access(target, index), "", "", (substituted(array.operand, depths),))
-        self.add(*nest(loops, (op,)))
+        kept = [k for k in range(len(array.axes)) if any(n in used for n in array.numbers(k))]
+        loops = [n for k in kept for n in array.numbers(k)]
+        depths = {n: Affine.iterator(d) for d, n in enumerate(loops)}
+        stored = self.temporary(array.dtype, [array.shape[k] for k in kept], name)
+        index = tuple(_joined(array.axes[k], [depths[n] for n in array.numbers(k)]) for k in kept)
+        op = Op(Access(stored, index), "", "", (substituted(array.operand, depths),))
+        self.add(*nest([array.factors[n] for n in loops], (op,)))
         axes = tuple(map(axis_of, array.shape))
-        number, forms = 0, []
-        for axis, size in zip(axes, sizes, strict=True):
-            if size > 1:
-                forms.append(Affine.iterator(number))
-            number += len(axis)
-        return Array(array.dtype, Access(target, tuple(forms)), axes)
-
-    @staticmethod
-    def _looped(array: Array, kept: Sequence[Sequence[int]]) -> list[int]:
-        return [n for k, axis in enumerate(kept) if axis for n in array.numbers(k)]
+        places = tuple(Affine.iterator(sum(map(len, axes[:k]))) for k in kept)
+        return Array(array.dtype, Access(stored, places), axes)
 
     # -------------------------------------------------------------- the text
 

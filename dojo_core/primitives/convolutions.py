@@ -10,11 +10,12 @@ from dojo_core.primitives.array import Array, BuildError, filled
 from dojo_core.primitives.builder import Builder
 from dojo_core.primitives.contractions import contract
 from dojo_core.primitives.copies import fresh, pad, write
-from dojo_core.primitives.elementwise import convert, joint_dtype
+from dojo_core.primitives.elementwise import convert, elementwise, joint_dtype
 from dojo_core.primitives.views import broadcast, places, reshape, transpose, unsqueeze, window
 from dojo_core.program.dtypes import HALVES
 
 Pads = Sequence[tuple[int, int]]
+PHASES = 8  # of a transposed convolution: each is a few scopes of the text
 
 
 def convolve(
@@ -98,7 +99,8 @@ def convolve_transposed(
 
     The result is (n, m, *sizes), of ``(size-1)*stride + (taps-1)*dilation + 1 + output_padding`` less what
     ``pads`` cuts off. The places that lie alike between strides are a convolution of stride 1 each, so that
-    nothing is multiplied with zeros that were put in between.
+    nothing is multiplied with zeros that were put in between. Where these are more than ``PHASES``, what each
+    element of the input gives is added to the result.
     """
     rank = len(x.axes) - 2
     strides, dilations, pads = _attributes(rank, strides, dilations, pads)
@@ -118,6 +120,15 @@ def convolve_transposed(
     ]
     if min(sizes, default=1) < 1:
         raise BuildError(f"The pads {list(pads)} cut off all of the result.")
+    target = dtype or joint_dtype([x, w])
+    begin = None if bias is None else unsqueeze(b, reshape(b, bias, (1, groups, inner)), range(-rank, 0))
+    w = reshape(b, w, (groups, channels // groups, inner, *taps))
+    if math.prod(map(min, strides, sizes)) > PHASES:
+        x = reshape(b, x, (x.shape[0], groups, channels // groups, *spatial))
+        y = _scattered(b, x, w, strides, dilations, pads, extra, target)
+        if begin is not None:
+            y = elementwise(b, "+", y, begin, dtype=y.dtype)
+        return convert(b, reshape(b, y, (x.shape[0], groups * inner, *sizes)), target)
     phases = [
         _phases(*each)
         for each in zip(spatial, taps, strides, dilations, sizes, (p for p, _ in pads), strict=True)
@@ -129,16 +140,55 @@ def convolve_transposed(
     around = [(max(before, 0), max(after, 0)) for before, after in around]
     rows = pad(b, x, [(0, 0), (0, 0), *around], name="padded")
     rows = reshape(b, rows, (x.shape[0], groups, channels // groups, *rows.shape[2:]))
-    w = reshape(b, w, (groups, channels // groups, inner, *taps))
-    target = dtype or joint_dtype([x, w])
-    y = fresh(b, "f32" if target in HALVES else target, (x.shape[0], groups, inner, *sizes))
-    begin = filled(0, target, ())
-    if bias is not None:
-        begin = unsqueeze(b, reshape(b, bias, (1, groups, inner)), range(-rank, 0))
-    write(b, y, "", begin)
-    for chosen in product(*phases):
-        _phase(b, y, rows, w, chosen, [before for before, _ in around])
-    return convert(b, reshape(b, y, (x.shape[0], groups * inner, *sizes)), target)
+    chosen = list(product(*phases))
+    shifts = [before for before, _ in around]
+    if all(stride == 1 for stride in strides) and chosen:
+        y = _phase(b, rows, w, chosen[0], shifts, target, begin)
+        return reshape(b, y, (x.shape[0], groups * inner, *sizes))
+    y = fresh(b, target, (x.shape[0], groups, inner, *sizes))
+    if len(chosen) < math.prod(map(min, strides, sizes)):  # some places meet no tap
+        write(b, y, "", filled(0, target, ()) if begin is None else convert(b, begin, target))
+    for each in chosen:
+        part = y
+        for k, f in enumerate(each):
+            part = places(b, part, 3 + k, f.first, f.count, f.stride)
+        write(b, part, "", _phase(b, rows, w, each, shifts, target, begin))
+    return reshape(b, y, (x.shape[0], groups * inner, *sizes))
+
+
+def _scattered(
+    b: Builder,
+    x: Array,
+    w: Array,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Pads,
+    extra: Sequence[int],
+    dtype: str,
+) -> Array:
+    """The transposed convolution of (n, groups, c, *spatial) with (groups, c, m, *taps), as sums into its
+    places."""
+    rank = len(strides)
+    spatial, taps = x.shape[3:], w.shape[3:]
+    reach = [
+        (s - 1) * stride + (t - 1) * d + 1
+        for s, stride, t, d in zip(spatial, strides, taps, dilations, strict=True)
+    ]
+    whole = fresh(b, "f32" if dtype in HALVES else dtype, (*x.shape[:2], w.shape[2], *reach))
+    write(b, whole, "", filled(0, whole.dtype, ()))
+    target = whole
+    for k in range(rank):
+        target = window(b, target, 3 + k, taps[k], strides[k], dilations[k])
+    # Axes: n, group, m, places, taps; then the channels, which are summed.
+    target = unsqueeze(b, target, (-1,))
+    order = (0, 1, *range(3, 3 + rank), 2)
+    rows = unsqueeze(b, transpose(b, x, order), (2, *range(3 + rank, 3 + 2 * rank)))
+    weights = transpose(b, w, (0, 2, *range(3, 3 + rank), 1))
+    weights = unsqueeze(b, weights, (0, *range(3, 3 + rank)))
+    target = broadcast(b, target, (*target.shape[:-1], x.shape[2]))
+    write(b, target, "*", rows, weights, accumulate="+")
+    cut = [(-before, e - after) for (before, after), e in zip(pads, extra, strict=True)]
+    return pad(b, whole, [(0, 0), (0, 0), (0, 0), *cut])
 
 
 class _Phase:
@@ -174,21 +224,22 @@ def _phases(spatial: int, taps: int, stride: int, dilation: int, size: int, befo
 
 
 def _phase(
-    b: Builder, y: Array, rows: Array, w: Array, phases: Sequence[_Phase], shifts: Sequence[int]
-) -> None:
-    """Accumulate what one choice of phases adds."""
+    b: Builder,
+    rows: Array,
+    w: Array,
+    phases: Sequence[_Phase],
+    shifts: Sequence[int],
+    dtype: str,
+    begin: Array | None,
+) -> Array:
+    """The places of one choice of phases: a convolution of stride 1, (n, groups, m/groups, *places)."""
     rank = len(phases)
     for k, (f, shift) in enumerate(zip(phases, shifts, strict=True)):
-        y = places(b, y, 3 + k, f.first, f.count, f.stride)
         w = places(b, w, 3 + k, f.tap, f.taps, f.tap_step)
         w = places(b, w, 3 + k, f.taps - 1, f.taps, -1) if f.taps > 1 else w  # the window goes forwards
         rows = places(b, rows, 3 + k, f.low + shift, f.high - f.low + 1)
     for k, f in enumerate(phases):
         rows = window(b, rows, 3 + k, f.taps, 1, f.back)
-    # Axes: n, group, m, places; then channel and taps, which are summed.
-    p, t = range(3, 3 + rank), range(3 + rank, 3 + 2 * rank)
-    rows = unsqueeze(b, transpose(b, rows, (0, 1, *p, 2, *t)), (2,))
-    weights = unsqueeze(b, transpose(b, w, (0, 2, 1, *range(3, 3 + rank))), (0, *range(3, 3 + rank)))
-    shape = (*y.shape, *rows.shape[3 + rank :])
-    target = broadcast(b, unsqueeze(b, y, range(len(y.axes), len(shape))), shape)
-    write(b, target, "*", broadcast(b, rows, shape), broadcast(b, weights, shape), accumulate="+")
+    p, t = (" ".join(f"{letter}{k}" for k in range(rank)) for letter in "pt")
+    form = f"n g c {p} {t}, g c m {t} -> n g m {p}"
+    return contract(b, form, rows, w, dtype=dtype, start=begin)

@@ -71,6 +71,8 @@ def _copy(node: Node, temporaries: Temporaries, kept: frozenset[str]) -> _Copy |
     if len(images) != len(sizes):
         return None
     index = tuple(form.substitute(images) for form in target.index if isinstance(form, Affine))
+    if any(form.terms and min(abs(c) for _, c in form.terms) > 1 for form in index):
+        return None  # what is computed in steps of one is better than what is written apart
     return _Copy(source.array, target.array, index, _box(index, dims))
 
 

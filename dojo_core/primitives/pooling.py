@@ -15,6 +15,7 @@ from dojo_core.primitives.copies import pad
 from dojo_core.primitives.elementwise import elementwise, formula
 from dojo_core.primitives.reductions import arg_reduce_over, reduce
 from dojo_core.primitives.views import broadcast, unsqueeze, window
+from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import HALVES
 
 KINDS = ("max", "average", "lp")
@@ -148,18 +149,24 @@ class _Frame:
 
     def counts(self, b: Builder, count_pads: bool, dtype: str) -> Array | int:
         """How many places of each window count: a number where they are as many in all."""
-        known: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        whole, arrays = 1, []
         for k, size in enumerate(self.sizes):
             before, after = self.pads[k] if count_pads else (0, 0)
             place = np.arange(self.places[k])[:, None] * self.strides[k] - self.pads[k][0]
             place = place + np.arange(self.taps[k]) * self.dilations[k]
-            known.append(((place >= -before) & (place < size + after)).sum(axis=1))
-        whole = math.prod(int(each[0]) for each in known if (each == each[0]).all())
-        arrays = [
-            constant(b, each.reshape([-1 if j == k else 1 for j in range(len(known))]), dtype, name="taps")
-            for k, each in enumerate(known)
-            if not (each == each[0]).all()
-        ]
+            known = ((place >= -before) & (place < size + after)).sum(axis=1)
+            if (known == known[0]).all():
+                whole *= int(known[0])
+                continue
+            if self.dilations[k] == 1:
+                first = Affine.iterator(0, self.strides[k]) - self.pads[k][0]
+                start = Array(dtype, first, ((self.places[k],),))
+                end = Array(dtype, first + self.taps[k], start.axes)
+                text = "min(end, after) - max(start, before)"
+                count = formula(b, text, start=start, end=end, before=-before, after=size + after)
+            else:
+                count = constant(b, known, dtype, name="taps")
+            arrays.append(unsqueeze(b, count, range(1, len(self.sizes) - k)))
         if not arrays:
             return whole
         count = arrays[0]

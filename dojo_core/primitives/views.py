@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dojo_core.primitives.array import (
     Array,
@@ -236,7 +236,7 @@ def window(b: Builder, array: Array, axis: int, width: int, stride: int = 1, dil
     return transpose(b, rows, [k for k in range(rank + 1) if k != axis + 1] + [axis + 1])
 
 
-def along(array: Array, axis: int, new: Sequence[Factors], form) -> Array:  # type: ignore[no-untyped-def]
+def along(array: Array, axis: int, new: Sequence[Factors], form: Callable[..., Affine]) -> Array:
     """An axis of at most one factor replaced by others; ``form`` gives the old place from the new ones."""
     axes = (*array.axes[:axis], *new, *array.axes[axis + 1 :])
     first = array.numbers(axis).start

@@ -16,11 +16,13 @@ from dojo_core.program.dtypes import (
     COMPARISONS,
     FLOATS,
     HALVES,
+    KEYS,
     SHIFTS,
     STORAGE_FLOATS,
     compute_dtype,
     dtypes_of,
     extremes,
+    operand_dtype,
     reaching_integers,
 )
 from dojo_core.program.minifloats import minifloat_codes, minifloat_values
@@ -201,6 +203,33 @@ def _whole(of_reals: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: of_reals(x) if np.asarray(x).dtype.kind == "f" else x
 
 
+_LOW = np.int64(2**32 - 1)
+
+
+def _ordered(bits: Array) -> Array:
+    """The bits of f32 as integers in the order of the numbers, and back."""
+    return np.asarray(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1)))
+
+
+def _key(x: Array, i: Array, first: bool) -> Array:
+    """An f32 and its place as one i64; ``first``: the first of equals is the greatest, and NaN too."""
+    single = np.asarray(x, np.float32) + np.float32(0)  # -0 is +0
+    bits = _ordered(np.ascontiguousarray(single).view(np.int32).reshape(np.shape(single)))
+    order = np.where(np.isnan(single), np.int32(2**31 - 1 if first else -(2**31)), bits).astype(np.int64)
+    place = (np.asarray(i, np.int64) << np.int64(1)) & _LOW
+    return np.asarray((order << np.int64(32)) | (place ^ _LOW if first else place))
+
+
+def _key_index(k: Array) -> Array:
+    low = np.asarray(k, np.int64) & _LOW
+    return np.asarray((np.where(low & 1, low ^ _LOW, low)) >> np.int64(1))
+
+
+def _key_value(k: Array) -> Array:
+    high = np.ascontiguousarray(np.asarray(k, np.int64) >> np.int64(32), np.int32).reshape(np.shape(k))
+    return np.asarray(_ordered(high).view(np.float32), np.float64)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "": lambda x: x,
     "+": np.add,
@@ -256,6 +285,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": lambda x, y: np.power(np.asarray(x, np.float64), y),
     "fma": lambda a, b, c: a * b + c,
     "select": lambda c, a, b: np.where(c != 0, a, b),
+    "maxkey": partial(_key, first=True),
+    "minkey": partial(_key, first=False),
+    "keyindex": _key_index,
+    "keyvalue": _key_value,
 }
 FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in DTYPE_BYTES})
 
@@ -333,13 +366,16 @@ class Meaning:
         if op.function not in DTYPE_BYTES:
             # A number or an iterator takes the operation's dtype (what select tests keeps its own).
             first = 1 if op.function == "select" else 0
+            wanted = [operand_dtype(op, k, dtype) for k in range(len(operands))]
             operands = [
-                o if isinstance(written, Access) or k < first else self._literal(op, o, dtype)
+                o if isinstance(written, Access) or k < first else self._literal(op, o, wanted[k])
                 for k, (o, written) in enumerate(zip(operands, op.operands, strict=True))
             ]
-            if dtype in FLOATS:
-                operands = [np.asarray(o, np.float64) for o in operands]
-            elif dtype == "u64":  # beside int64 NumPy would compute in float64
+            operands = [
+                np.asarray(o, np.float64) if taken in FLOATS else o
+                for o, taken in zip(operands, wanted, strict=True)
+            ]
+            if dtype == "u64":  # beside int64 NumPy would compute in float64
                 operands = [*operands[:first], *(np.asarray(o).astype(np.uint64) for o in operands[first:])]
         if op.function in (*SHIFTS, "not"):  # of so many bits, a bool of one
             return np.asarray(FUNCTIONS[op.function](*operands, dtype))
@@ -349,7 +385,7 @@ class Meaning:
         if dtype not in FLOATS:
             return held(value, dtype)
         array = op.target.array
-        exact = array in self.exact or self.dtypes[array] in HALVES or op.function in COMPARISONS
+        exact = array in self.exact or self.dtypes[array] in HALVES or op.function in (*COMPARISONS, *KEYS)
         return rounded(value, dtype) if exact else value
 
     def stored(self, value: Array, array: str) -> Array:

@@ -29,6 +29,8 @@ UNSIGNED = ("u64", "u32", "u16", "u8")
 INTEGERS = ("i64", "i32", "i16", "i8", *UNSIGNED)
 ARITHMETIC = (*FLOATS, *INTEGERS, "bool")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "isnan", "isinf")  # 0 or 1, whatever the target's dtype
+KEYS = ("maxkey", "minkey")  # an f32 and where it stood as one i64, whose order has both
+OF_KEYS = ("keyindex", "keyvalue")
 OF_REALS = (
     "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos",
     "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "pow",
@@ -39,7 +41,8 @@ LOGICAL = ("and", "or", "xor", "not")  # of integers bit by bit, of bool
 SHIFTS = ("shl", "shr")  # of integers
 # Rounded alike whatever moves are played: what an integer is made of without a doubt. (A quotient may become
 # a product with the reciprocal.)
-_SETTLED = {"", "*", "neg", "abs", "sign", *TO_WHOLE, "fmod", "max", "min", "select", "sqrt", *DTYPE_BYTES}
+_SETTLED = {"", "*", "neg", "abs", "sign", *TO_WHOLE, "fmod", "max", "min", "select", "sqrt", "keyvalue",
+            *DTYPE_BYTES}  # fmt: skip
 
 # Bits of the numbers that a dtype holds without rounding: whole numbers up to 2**bits.
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
@@ -92,8 +95,17 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
         return op.function
     if op.function in COMPARISONS:
         return _compared(op, [dtypes[a.array] for a in op.sources])
+    if op.function == "keyvalue":
+        return "f32"
     target = arithmetic(dtypes[op.target.array])
     return "i64" if target == "bool" and op.function not in ("", "select", *LOGICAL) else target
+
+
+def operand_dtype(op: Op, number: int, computed: str) -> str:
+    """The dtype in which a function takes an operand: the one that it is computed in, but for keys."""
+    if op.function in KEYS:
+        return "i64" if number else "f32"
+    return "i64" if op.function in OF_KEYS else computed
 
 
 def _compared(op: Op, reads: list[str]) -> str:
@@ -149,6 +161,8 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
             message = f"{op.target.array} is {target}, which does not hold every {op.function}"
             return message, f"Convert to {target}, or give {op.target.array} the dtype {op.function}."
         return _number_fault(op.operands[0], op.function)
+    if op.function in (*KEYS, *OF_KEYS):
+        return _key_fault(op, dtypes)
     try:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:
@@ -186,6 +200,23 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     if op.function in OF_REALS and computed not in FLOATS:
         message = f"{op.function} is a function of floating-point numbers, and {op.target.array} is {target}"
         return message, "Compute it in f32, and convert the result in a line of its own."
+    return None
+
+
+def _key_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
+    array, target = op.target.array, dtypes[op.target.array]
+    given = "f32" if op.function == "keyvalue" else "i64"
+    if target != given and not (given == "f32" and target == "f64"):
+        message = f"{op.function} gives an {given}, and {array} is {target}"
+        return message, f"Give {array} the dtype {given}, and convert what comes of it in a line of its own."
+    for number, operand in enumerate(op.operands):
+        wanted = operand_dtype(op, number, given)
+        if isinstance(operand, Access) and not holds(wanted, dtypes[operand.array]):
+            message = f"{operand.array} is {dtypes[operand.array]}, and {op.function} takes an {wanted} there"
+            return message, f"Convert it in a line of its own, such as: t[{{0}}] = {wanted}({operand})"
+        fault = _number_fault(operand, wanted)
+        if fault is not None:
+            return fault
     return None
 
 

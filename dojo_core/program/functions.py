@@ -34,6 +34,10 @@ _NAMED = [
     *(Function(name, 2) for name in ("fmod", "and", "or", "xor", "shl", "shr")),
     Function("fma", 3),
     Function("select", 3, vector=False),
+    Function("maxkey", 2),
+    Function("minkey", 2),
+    Function("keyindex", 1),
+    Function("keyvalue", 1),
 ]  # fmt: skip
 _CONVERSIONS = [Function(dtype, 1, vector=dtype != "bool") for dtype in DTYPE_BYTES]
 

@@ -17,7 +17,7 @@ from dojo_core.program.dependence import may_leave
 from dojo_core.program.dtypes import COMPARISONS, FLOATS, INTEGERS, dtypes_of, extremes
 from dojo_core.program.nodes import fact
 from dojo_core.program.tables import IndexArray, Indirect, Lookup
-from dojo_core.program.tree import DTYPE_BYTES, Access, Node, Op, Operand, Path, Program, Scope
+from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Node, Op, Operand, Path, Program, Scope
 
 Interval = tuple[float, float]  # ends included; of floating-point numbers a NaN may be beside it
 _ANY: Interval = (-math.inf, math.inf)
@@ -113,7 +113,7 @@ def _made(
         return _whole(dtype)
     computed = op.function if op.function in DTYPE_BYTES else dtype
     within = _within(op, sizes)
-    operands = [_operand(o, within, known, dtypes, computed) for o in op.operands]
+    operands = [_operand(o, within, op.guard, known, dtypes, computed) for o in op.operands]
     settled = [o for o in operands if o is not None]
     if len(settled) < len(operands):
         return None
@@ -143,6 +143,7 @@ def _within(op: Op, sizes: Sequence[int]) -> list[int]:
 def _operand(
     operand: Operand,
     sizes: Sequence[int],
+    guard: Sequence[Comparison],
     known: Mapping[str, Interval],
     dtypes: Mapping[str, str],
     computed: str,
@@ -151,6 +152,9 @@ def _operand(
         return known.get(operand.array)
     if isinstance(operand, Affine):
         low, high = operand.bounds(sizes)
+        for comparison in guard:  # of the same sum
+            if comparison.relation == "<" and comparison.form.terms == operand.terms:
+                high = max(low, min(high, comparison.bound - 1 + operand.const))
         rounded = computed in FLOATS and max(abs(low), abs(high)) > _EXACT[computed]
         return _ANY if rounded else (low, high)
     value = operand.value

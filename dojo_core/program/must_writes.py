@@ -204,8 +204,9 @@ def _sides(write: _Reach, read: _Reach, depth: int, carried: bool = False) -> tu
 def _unwritten_before(
     local: Sequence[tuple[int, int]], sizes: Sequence[int], depth: int, wanted: Affine
 ) -> list[Constraint] | None:
-    """Half-spaces where no iteration of the scope at ``depth`` before the read's own writes what is ``wanted``
-    in a dimension; None: not decided. ``local``: the terms of the write's index there, from ``depth`` on.
+    """Half-spaces where no iteration of the scope at ``depth`` before the read's own writes what is
+    ``wanted`` in a dimension; None: not decided. ``local``: the terms of the write's index there, from
+    ``depth`` on.
 
     Each iteration writes an interval, the one before lies a step below it, or above. Where steps leave no
     gap these are one interval, else the step and the place within the interval are read off one by one.

@@ -184,11 +184,10 @@ def changed_since(
 def overwritten(program: Program, definition: Definition, source: Access) -> Witness | None:
     """The same, where the defining operation is to be repeated at the read: its own write counts too."""
     leaf = definition.write.leaf
-    for read in (source, *source.indices):
-        if read.array == leaf.op.target.array:
-            witness = meeting(definition.write, MemoryAccess(leaf, read, "r"), len(leaf.scopes), ())
-            if witness is not None:
-                return witness
+    if source.array == leaf.op.target.array:
+        witness = meeting(definition.write, MemoryAccess(leaf, source, "r"), len(leaf.scopes), ())
+        if witness is not None:
+            return witness
     return changed_since(program, definition, source)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dojo_core.from_onnx.arrays import joint, not_a_number, wide
@@ -182,8 +183,12 @@ def cast_array(c: Call, array: Array, source: str, element: str) -> Array:
     ):  # the bits of a whole number, where the text's saturate
         array = c.convert(c.wide(array), "i32")
     if element.startswith("f8") and element != "f8e8m0fnu" and not c.attribute("saturate", 1):
-        if element not in _UNSATURATED:
-            raise Refusal(f"It converts to {element} without saturating.", "Export it with saturate=1.")
+        if element == "f8e5m2":  # which has infinities
+            saturated = c.convert(array, element)
+            for sign, beyond in ((">=", 61440), ("<=", -61440)):
+                infinity = math.copysign(math.inf, beyond)
+                saturated = c.where(c.map(sign, array, beyond), infinity, saturated, dtype=element)
+            return saturated
         text = f"select({_UNSATURATED[element]}, nan, x)"
         array = c.formula(text, x=c.wide(array), nan=not_a_number(c.b, wide(array.dtype)))
     return c.convert(array, element)

@@ -11,7 +11,7 @@ import numpy as np
 from dojo_core import primitives as p
 from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.values import Refusal
+from dojo_core.from_onnx.values import Refusal, within
 from dojo_core.primitives.array import Array
 
 Numbers = np.ndarray[Any, Any]
@@ -132,6 +132,7 @@ def _taps(
     places lie outside."""
     old = c.since < 11
     transform = "asymmetric" if old else c.attribute("coordinate_transformation_mode", "half_pixel")
+    within(count, "The places of its result along an axis")
     origins = [_origin(transform, x, n, count, scale, roi) for x in range(count)]
     cropping = transform == "tf_crop_and_resize"
     outside = np.array([cropping and not 0 <= o <= n - 1 for o in origins])
@@ -143,6 +144,7 @@ def _taps(
     reach = 1 if mode == "linear" else 2
     first = math.floor(-reach / shrink) + 1
     width = 2 * (1 - first) if shrink < 1 else 2 * reach
+    within(count * width, "The weights of its result along an axis")
     taps, weights = np.zeros((count, width), int), np.zeros((count, width))
     for x, origin in enumerate(origins):
         base = math.floor(origin)

@@ -8,7 +8,7 @@ from typing import Any
 from dojo_core import primitives as p
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.operators.convolutions import Windows, windows_of
-from dojo_core.from_onnx.values import Refusal
+from dojo_core.from_onnx.values import Refusal, within
 from dojo_core.primitives.array import Array
 
 
@@ -22,6 +22,8 @@ def _windows(c: Call) -> Windows:
 def _pooled(c: Call, kind: str, **options: Any) -> Array:
     w = _windows(c)
     ceil = c.flag("ceil_mode")
+    if kind == "average":  # how many places each window has is known
+        within(math.prod(w.places), "The windows of an average")
     return p.pool(c.b, kind, c.computed(0), w.kernel, w.strides, w.dilations, w.pads, ceil, **options)
 
 
@@ -30,6 +32,7 @@ def max_pool(c: Call) -> tuple[Array, ...]:
     if not c.wants(1):
         return (_pooled(c, "max"),)
     x, w = c.computed(0), _windows(c)
+    within(math.prod(w.size), "The places of an image")
     top, place = p.max_pool_with_places(
         c.b,
         x,

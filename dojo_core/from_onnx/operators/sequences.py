@@ -7,6 +7,8 @@ from dojo_core.from_onnx.operators.copies import joined
 from dojo_core.from_onnx.values import Nothing, Refusal, Sequence_, Tensor, Value, dtype_of, known
 from dojo_core.primitives.array import Array
 
+PARTS = 256  # of what SplitToSequence makes
+
 
 @operator("SequenceEmpty")
 def empty(c: Call) -> Sequence_:
@@ -81,14 +83,16 @@ def split(c: Call) -> Sequence_:
     size = tensor.shape[axis]
     single = not c.has(1)
     if single:
-        sizes = [1] * size
+        sizes = [1] * min(size, PARTS + 1)
     elif c.rank(1) == 0:
         each = c.integer(1)
         if each < 1:
             raise Refusal(f"Its split is {each}.", "Give one of at least 1.")
-        sizes = [min(each, size - k) for k in range(0, size, each)]
+        sizes = [min(each, size - k) for k in range(0, size, each)[: PARTS + 1]]
     else:
         sizes = c.ints(1)
+    if len(sizes) > PARTS:
+        raise Refusal(f"It makes a sequence of {len(sizes)}, more than {PARTS}.", "Use Split.")
     items: list[Tensor] = []
     start = 0
     for count in sizes:

@@ -9,7 +9,7 @@ import numpy as np
 from dojo_core import primitives as p
 from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.values import Refusal, Tensor, dtype_of
+from dojo_core.from_onnx.values import Refusal, Tensor, dtype_of, within
 from dojo_core.primitives.array import Array
 
 
@@ -17,6 +17,7 @@ def _wave(c: Call, function: str, length: int, rows: int, columns: int, dtype: s
     """``cos`` or ``sin`` of 2π·row·column/length, [rows, columns]: one turn's values, looked up."""
     angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
     turn = c.convert(c.map(function, angle), dtype)  # of f32 the sine of π were no 0
+    within(rows * columns, "The powers of its root of unity")
     places = np.outer(np.arange(rows), np.arange(columns)) % length
     return c.b.copy(p.gather(c.b, turn, places, 0), whole=True)
 
@@ -135,6 +136,7 @@ def mel_weights(c: Call) -> Tensor:
     step = (mel_high - mel_low) / (bins + 2)
     edges = 700 * (10 ** ((np.arange(bins + 2) * step + mel_low) / 2595) - 1)
     places = ((length + 1) * edges // rate).astype(int)
+    within(spectrum * bins, "Its weights")
     matrix = np.zeros((spectrum, bins))
     for k in range(bins):
         lower, centre, upper = places[k : k + 3]

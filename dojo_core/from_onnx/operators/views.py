@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.values import Refusal, Tensor, Value, known
+from dojo_core.from_onnx.values import Refusal, Tensor, Value, known, within
 from dojo_core.primitives.array import Array
 
 
@@ -158,7 +158,7 @@ def parts(c: Call, axis: int) -> list[int]:
         if sum(given) != size or min(given, default=0) < 0:
             raise Refusal(f"Its parts {list(given)} do not make an axis of {size}.", "Mend the model.")
         return list(given)
-    count = c.attribute("num_outputs") or len(c.node.output)
+    count = within(c.attribute("num_outputs") or len(c.node.output), "Its outputs")
     each = -(-size // count)
     return [max(min(each, size - k * each), 0) for k in range(count)]
 

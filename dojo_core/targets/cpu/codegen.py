@@ -31,10 +31,12 @@ from dojo_core.program.dtypes import (
     DIVISIONS,
     FLOATS,
     HALVES,
+    KEYS,
     NARROW_FLOATS,
     TO_WHOLE,
     arithmetic,
     dtypes_of,
+    operand_dtype,
 )
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
@@ -473,8 +475,8 @@ class _Generator:
         kind = vector_type(compute, width)
         half = self.dialect.half_size(function, dtypes[1:], compute)
 
-        def operand(value: Operand) -> tuple[str, bool]:
-            """Text, and whether it is a vector (else one scalar for all lanes)."""
+        def operand(value: Operand, compute: str) -> tuple[str, bool]:
+            """Text in that dtype, and whether it is a vector (else one scalar for all lanes)."""
             if isinstance(value, Number):
                 return literal(value.value, compute), False
             if isinstance(value, Affine):
@@ -484,12 +486,17 @@ class _Generator:
                 base = Affine(tuple(t for t in value.terms if t[0] != lane), value.const)
                 low, high = value.bounds([s.size for s in scopes])
                 start = index_text(base, scopes, wide=low < -(2**31) or high >= 2**31)
+                if function in KEYS:  # one addition, where gcc would put lanes together
+                    each = ", ".join(str(k * step) for k in range(width))
+                    lanes = vector_type(compute, width)
+                    return f"({lanes}_splat(({c_type(compute)})({start})) + ({lanes}){{{each}}})", True
                 each = ", ".join(f"{start} + {k * step}" for k in range(width))
-                return f"({kind}){{{each}}}", True
+                # In brackets, since where functions are macros its commas would part arguments.
+                return f"(({vector_type(compute, width)}){{{each}}})", True
             buffer = program.buffer_of[value.array]
             if gathers(value, lane):
-                lanes = (value.substitute({lane: Affine((), k)}) for k in range(width))
-                each = ", ".join(self._place(one, scopes) for one in lanes)
+                elements = (value.substitute({lane: Affine((), k)}) for k in range(width))
+                each = ", ".join(self._place(element, scopes) for element in elements)
                 whole = f"({vector_type(buffer.dtype, width)}){{{each}}}"
                 return self._converted(whole, buffer.dtype, compute, width), True
             stride = _stride(self._flat(value), lane)
@@ -509,8 +516,12 @@ class _Generator:
                 place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
             return self._converted(place, buffer.dtype, compute, width), True
 
-        operands = [operand(o) for o in op.operands]
-        values = [text if is_vector else f"{kind}_splat({text})" for text, is_vector in operands]
+        taken = [operand_dtype(op, k, compute) for k in range(len(op.operands))]
+        operands = [operand(o, wanted) for o, wanted in zip(op.operands, taken, strict=True)]
+        values = [
+            text if is_vector else f"{vector_type(wanted, width)}_splat({text})"
+            for (text, is_vector), wanted in zip(operands, taken, strict=True)
+        ]
         reduction = _stride(self._flat(op.target), lane) == 0
         register = program.buffer_of[op.target.array].location == "register"
         fused = (

@@ -23,6 +23,7 @@ from dojo_core.codegen.conversions import (
     wide_integers,
     wide_unsigned,
 )
+from dojo_core.codegen.keys import scalar_keys, vector_keys
 from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
 from dojo_core.program.dtypes import (
     FLOATS,
@@ -499,6 +500,8 @@ def preamble(processor: Processor) -> str:
         text += _vector(dtype, lanes, dialect)
     if dialect.resizes:
         text += resized_integers(shapes)
+    text += "".join(scalar_keys().values())
+    text += "".join(vector_keys(lanes, dialect.resizes) for dtype, lanes in shapes if dtype == "i64")
     return dialect.finish(text + _instructions(processor))
 
 

@@ -449,7 +449,7 @@ class _Generator:
             dtype = self.program.buffer_of[access.array].dtype
             return f"{c_type(dtype)}x{width}"
 
-        for access in dict.fromkeys(op.reads):
+        for access in dict.fromkeys(op.sources):  # an index is a number of its own in each lane
             if is_wide(access):
                 wide[access] = f"v{len(wide)}"
                 statements.append(

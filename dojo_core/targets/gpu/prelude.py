@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from dojo_core.codegen.conversions import scalar_integer, to_integer
+from dojo_core.codegen.keys import scalar_keys
 from dojo_core.codegen.minifloats import WORDS, storage_function
 from dojo_core.program.dtypes import INTEGERS, STORAGE, STORAGE_INTEGERS, extremes
 
@@ -104,6 +105,9 @@ NVRTC_CONSTANTS = {
     "__builtin_nanf(text)": "__int_as_float(0x7fc00000)",
     "__builtin_nan(text)": "__longlong_as_double(0x7ff8000000000000LL)",
 }
+
+# Nor its macros: the least i64, the identity of a maximum, is written with one.
+_LIMITS = "#ifndef __INT64_MAX__\n#define __INT64_MAX__ 9223372036854775807LL\n#endif\n"
 
 # Offline clang has no HIP headers, as hipcc and hipRTC do: what the kernels use of them, from its builtins.
 HIP_HEAD = """\
@@ -217,6 +221,8 @@ def _storage(kernels: str) -> list[str]:
 def prelude(kernels: str, dialect: str) -> str:
     """What the text of some kernels needs before it."""
     parts = [CUDA_HEAD if dialect == "cuda" else HIP_HEAD, TYPES]
+    if "__INT64_MAX__" in kernels:
+        parts.append(_LIMITS)
     constants = [
         f"#define {call} {value}\n"
         for call, value in NVRTC_CONSTANTS.items()
@@ -238,6 +244,9 @@ def prelude(kernels: str, dialect: str) -> str:
         if used & {"abs", "divide"}:
             used.add("negate")
         parts += [t.replace("INLINE", "DEVICE") for n, t in scalar_integer(dtype).items() if n in used]
+    keys = {name: text.replace("INLINE", "DEVICE") for name, text in scalar_keys().items()}
+    parts += [keys[f"{d}_{n}"] for d, n in calls if f"{d}_{n}" in keys]
+    calls = [(d, n) for d, n in calls if f"{d}_{n}" not in keys]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
     parts += _storage(kernels)
     if "prefetch(" in kernels:
