@@ -255,7 +255,7 @@ def test_what_the_caller_hands_in():
     assert code.parameters == (Parameter("x", "f32", (5, 3), "in"), Parameter("y", "f32", (5,), "out"))
     assert code.workspace_bytes == 64 + 128  # 60 and 120 bytes, each piece on a cache line of its own
     assert "f64 *restrict u = (void *)((char *)workspace + 64);" in code.text
-    assert code.error_bound == pytest.approx(1.7e-7 + 1e-15)  # exp in f32, sqrt in f64
+    assert code.error_bound == pytest.approx(1.9e-7 + 1e-15)  # exp in f32, sqrt in f64
 
 
 # ------------------------------------------------------------------------------- names
