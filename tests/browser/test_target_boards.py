@@ -34,8 +34,7 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
     assert page.locator(".metric-time .metric-detail").evaluate(right) <= beside["x"]
     page.wait_for_selector("[data-move='ssr y@0'] .value >> text=×")
     assert not page.locator(".banner").is_visible()  # though another process measures on this machine
-    page.click("[data-move='ssr y@0']")
-    page.click("text=Apply")
+    apply(page, "ssr y@0")
     page.wait_for_selector(".metric-time .chip >> text=×")
     assert "ns" not in page.text_content(".metric-time")
 
