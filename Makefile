@@ -73,11 +73,12 @@ run: setup
 # Hundreds of processes start: what they import is compiled once, even where a shell says that nothing be kept.
 test soak mutate: export PYTHONDONTWRITEBYTECODE =
 
+# Types are checked beside the tests, with what these leave of the processors.
 test: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest
+	@mkdir -p build; nice -n 19 $(BIN)/python -m mypy >build/mypy.txt 2>&1 & types=$$!; \
+	  $(BIN)/python -m pytest; tested=$$?; wait $$types; typed=$$?; cat build/mypy.txt; exit $$((tested | typed))
 
 soak: setup
 	$(BIN)/python -m pytest -m soak
