@@ -183,7 +183,7 @@ def conversions(target: Target, share: int) -> list[tuple[Program, str]]:
     return programs
 
 
-SHARES = [5, pytest.param(1, marks=pytest.mark.soak)]
+SHARES = [9, pytest.param(1, marks=pytest.mark.soak)]
 
 
 def converted_as_meant(program: Program, have: str, got: np.ndarray) -> None:

@@ -265,6 +265,7 @@ def test_the_command_line_tunes_on_the_device(timed_gpu, monkeypatch, tmp_path):
     assert refused.exit_code == 1 and "let a pass play" in " ".join(refused.output.split())
 
 
+@pytest.mark.soak
 def test_agents_learn_and_are_compared_on_the_device(timed_gpu, monkeypatch, tmp_path):
     from agents import cli  # noqa: F401 (adds its commands)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import BOARD, apply, wait_for_entries
 
 # Rows lie one after the other in memory, so that going along the columns costs several times as much as
@@ -78,6 +80,7 @@ def test_lists_by_keyboard_tell_a_screen_reader_which_row_is_chosen(small_board:
     board.wait_for_selector(".entry.here[data-id='1']")
 
 
+@pytest.mark.soak
 def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) -> None:
     page.select_option("select[aria-label=Target]", "cuda")
     page.fill("[data-kernel=relu] input", "4x32")
