@@ -7,10 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from agents.passes import pass_moves
 from dojo_core import TextError, apply, legal_moves, parse, why
 from dojo_core.faults import program_fault
-from dojo_core.game import Game
 from dojo_core.measure.pool import draw
 from dojo_core.moves import inverse
 from dojo_core.program.definedness import first_unset
@@ -512,15 +510,3 @@ def test_one_pass_over_rows_that_are_looked_up(shift, back):
     inputs = random_inputs(start)
     agree(interpret(once, inputs), interpret(start, inputs), 1e-9)
     assert why(once, "sum_exp_again o e", policy="algebraic").legal == back
-
-
-def test_passes_play_on_large_programs_that_look_up_what_they_have_made():
-    """No heuristic takes an index for affine; nothing goes through all cells."""
-    text = (
-        "kernel embed\nin w, i\nout y\nw f32 [32000, 1024] heap\ni i64 [2048] heap\na i64 [2048] heap\nb i64 [2048] heap\n"
-        "t f32 [32000, 1024] heap\ny f32 [2048, 1024] heap\n32000 1024 t[{0},{1}] = w[{0},{1}]*2\n"
-        "2048 a[{0}] = max(i[{0}],0)\n2048 b[{0}] = min(a[{0}],31999)\n2048 1024 y[{0},{1}] = t[b[{0}],{1}]\n"
-    )
-    assert program_fault(parse(text)) is None
-    for name in ("naive", "heuristic"):
-        assert pass_moves(Game.new(parse(text)), name)

@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.passes import PASSES, play_pass
+from agents.passes import PASSES, pass_moves, play_pass
 from agents.passes.tiles import Tile, choose_tile
 from dojo_core import kernels, legal_moves, parse
+from dojo_core.faults import program_fault
 from dojo_core.game import Game
 from dojo_core.moves.legality import context
 from dojo_core.moves.places import NoSuchPlace
@@ -357,3 +358,16 @@ def test_of_a_sockets_cache_a_virtual_machine_counts_its_share():
     socket = replace(known("x86-64-v4"), caches=(48 << 10, 2 << 20, 260 << 20))
     assert limits_of(replace(socket, threads=2)).shared_cache_bytes == 32 << 20
     assert limits_of(replace(socket, threads=56)).shared_cache_bytes == 260 << 20
+
+
+def test_passes_play_on_large_programs_that_look_up_what_they_have_made():
+    """No heuristic takes an index for affine; nothing goes through all cells."""
+    text = (
+        "kernel embed\nin w, i\nout y\nw f32 [32000, 1024] heap\ni i64 [2048] heap\na i64 [2048] heap\n"
+        "b i64 [2048] heap\n"
+        "t f32 [32000, 1024] heap\ny f32 [2048, 1024] heap\n32000 1024 t[{0},{1}] = w[{0},{1}]*2\n"
+        "2048 a[{0}] = max(i[{0}],0)\n2048 b[{0}] = min(a[{0}],31999)\n2048 1024 y[{0},{1}] = t[b[{0}],{1}]\n"
+    )
+    assert program_fault(parse(text)) is None
+    for name in ("naive", "heuristic"):
+        assert pass_moves(Game.new(parse(text)), name)
