@@ -521,6 +521,7 @@ def row(site: Site, found: dict[str, str]) -> str:
 
 
 def _cell(text: str, quoted: bool) -> str:
+    text = " ".join(text.split())  # a row is a line, whatever a test is called
     short = text if len(text) <= 90 else text[:87] + "..."
     return f"`{short.replace('|', chr(92) + '|')}`" if quoted else short.replace("|", "\\|")
 

@@ -119,6 +119,10 @@ def test_what_a_dtype_holds_may_be_promise_enough():
         ("4 j[{0}] = i32(z[{0}])", None),
         ("4 a[{0}] = round(x[{0}])\n4 b[{0}] = abs(a[{0}])\n4 j[{0}] = i32(b[{0}])", None),
         ("4 j[{0}] = w[{0}] / 2", None),
+        ("4 j[{0}] = 3\n4 j[{0}] = i[{0}] - 1", None),  # -1 is less than all before
+        ("4 j[{0}] = 0\n4 j[{0}] = c[{0}-1] if {0} >= 1\n| c[{0}] = i[{0}]", (0, 3)),  # read before it is written
+        ("4 a[{0}] = 1\n4 b[{0}] = a[{0}] + 1\n4 j[{0}] = i32(b[{0}])", None),  # sums of reals are rounded
+        ("4 j[{0}] = shl(i[{0}],0)", None),
     ],
 )  # fmt: skip
 def test_what_operations_make_has_bounds(made, bounds):
