@@ -73,6 +73,7 @@ TESTS = (
     "test_walks",
     "test_text",
     "test_indices",
+    "test_unset",
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4

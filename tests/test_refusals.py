@@ -9,6 +9,7 @@ import inspect
 import re
 from dataclasses import replace
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -971,17 +972,22 @@ class Forgets(Transformation):
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_no_move_leaves_an_array_without_a_buffer(monkeypatch, later):
-    monkeypatch.setitem(REGISTRY, "forget", Forgets(later))
-    program = program_of(
-        "8:v t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n| z[{0}] = 0", heap(x="8", y="8", z="8", t="8")
-    )
-    for buffer, kind in {"x": "an input", "y": "an output", "z": "an output", "t": "still in use"}.items():
-        verdict = why(program, Move("forget", (buffer,)), WIDE)
-        assert verdict.refusal.code == "no-buffer" and verdict.refusal.structural
-        assert verdict.refusal.sentence == f"{buffer} would have no buffer, and it is {kind}."
-    assert not [m for m in legal_moves(program, WIDE) if m.name == "forget"]
-    assert len([m for m, _ in blocked_moves(program, WIDE) if m.name == "forget"]) == 4
+def test_no_move_leaves_an_array_without_a_buffer(later):
+    with patch.dict(REGISTRY, {"forget": Forgets(later)}):
+        program = program_of(
+            "8:v t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]\n| z[{0}] = 0", heap(x="8", y="8", z="8", t="8")
+        )
+        for buffer, kind in {
+            "x": "an input",
+            "y": "an output",
+            "z": "an output",
+            "t": "still in use",
+        }.items():
+            verdict = why(program, Move("forget", (buffer,)), WIDE)
+            assert verdict.refusal.code == "no-buffer" and verdict.refusal.structural
+            assert verdict.refusal.sentence == f"{buffer} would have no buffer, and it is {kind}."
+        assert not [m for m in legal_moves(program, WIDE) if m.name == "forget"]
+        assert len([m for m, _ in blocked_moves(program, WIDE) if m.name == "forget"]) == 4
 
 
 class Silences(Forgets):
@@ -992,16 +998,16 @@ class Silences(Forgets):
         return context.program.edit(body=body)
 
 
-def test_no_move_leaves_an_output_without_a_write(monkeypatch):
-    monkeypatch.setitem(REGISTRY, "forget", Silences(False))
-    program = program_of(
-        "8 y[{0}] = x[{0}]\n8 t[{0}] = 0\n8 z[{0}] = x[{0}]", heap(x="8", y="8", z="8", t="8")
-    )
-    assert why(program, Move("forget", ("t",)), WIDE).legal
-    verdict = why(program, Move("forget", ("z",)), WIDE)
-    assert verdict.refusal.code == "never-written"
-    assert verdict.refusal.sentence == "z is an output, and nothing would write it."
-    assert [str(m) for m in legal_moves(program, WIDE) if m.name == "forget"] == ["forget t"]
+def test_no_move_leaves_an_output_without_a_write():
+    with patch.dict(REGISTRY, {"forget": Silences(False)}):
+        program = program_of(
+            "8 y[{0}] = x[{0}]\n8 t[{0}] = 0\n8 z[{0}] = x[{0}]", heap(x="8", y="8", z="8", t="8")
+        )
+        assert why(program, Move("forget", ("t",)), WIDE).legal
+        verdict = why(program, Move("forget", ("z",)), WIDE)
+        assert verdict.refusal.code == "never-written"
+        assert verdict.refusal.sentence == "z is an output, and nothing would write it."
+        assert [str(m) for m in legal_moves(program, WIDE) if m.name == "forget"] == ["forget t"]
 
 
 class Invents(Forgets):
@@ -1012,14 +1018,14 @@ class Invents(Forgets):
         return context.program.splice((0, 0), 1, (op,))
 
 
-def test_no_move_brings_an_array_without_a_buffer(monkeypatch):
-    monkeypatch.setitem(REGISTRY, "forget", Invents(False))
-    program = program_of(COPY, XY)
-    verdict = why(program, Move("forget", ("y",)), WIDE)
-    assert verdict.sentence.startswith(
-        "forget y is not legal. q would have no buffer, and it is still in use."
-    )
-    assert not [m for m in legal_moves(program, WIDE) if m.name == "forget"]
+def test_no_move_brings_an_array_without_a_buffer():
+    with patch.dict(REGISTRY, {"forget": Invents(False)}):
+        program = program_of(COPY, XY)
+        verdict = why(program, Move("forget", ("y",)), WIDE)
+        assert verdict.sentence.startswith(
+            "forget y is not legal. q would have no buffer, and it is still in use."
+        )
+        assert not [m for m in legal_moves(program, WIDE) if m.name == "forget"]
 
 
 def test_a_name_that_is_no_move():

@@ -11,7 +11,7 @@ from dojo_core.program import unset
 from dojo_core.program.definedness import TooMany
 from dojo_core.program.tree import Op, Program
 from dojo_core.program.unset import unset_origin
-from dojo_core.program.validity import definition_fault
+from dojo_core.program.validity import definition_fault, settled
 from tests.programs import _Writer
 from tests.test_definedness import _holds, executed
 
@@ -146,15 +146,28 @@ def test_what_takes_too_long_is_not_said_to_be_wrong():
         assert definition_fault(program).code == "undecided" and program_fault(program) is None
 
 
+def chain(size: int, taken: int) -> Program:
+    """A recurrence in both directions from t[2]; a write of t[0] is missing."""
+    return parse(
+        f"kernel k\nin x\nout y\nx f32 [] heap\ny f32 [] heap\nt f32 [{size}] heap\n"
+        f"t[2] = x[]\n{size - 3} t[{{0}}+3] = t[{{0}}+2]\n2 t[{{0}}+1] = t[{{0}}]\ny[] = t[{taken}]\n"
+    )
+
+
 def test_each_iteration_in_turn_where_one_needs_the_other():
     """A recurrence takes as many steps as it has iterations: few enough are gone through."""
-
-    def chain(size: int, taken: int) -> Program:
-        return parse(
-            f"kernel k\nin x\nout y\nx f32 [] heap\ny f32 [] heap\nt f32 [{size}] heap\n"
-            f"t[2] = x[]\n{size - 3} t[{{0}}+3] = t[{{0}}+2]\n2 t[{{0}}+1] = t[{{0}}]\ny[] = t[{taken}]\n"
-        )
 
     assert definition_fault(chain(1_000, 999)) is None
     assert definition_fault(chain(1_000, 2)).code == "undefined"
     assert definition_fault(chain(10**6, 2)).code == "undecided"
+
+
+def test_who_measures_settles_what_was_left_undecided():
+    """However long it takes: here as many steps as a recurrence has."""
+
+    assert settled(chain(1_000, 999)) is None and settled(chain(1_000, 2)) is None  # decided already
+    assert (
+        definition_fault(chain(20_000, 19_999)).code == definition_fault(chain(20_000, 2)).code == "undecided"
+    )
+    assert settled(chain(20_000, 19_999)) is None
+    assert settled(chain(20_000, 2)) == "The value of y[] comes from t[0], which no earlier write has set."
