@@ -171,3 +171,20 @@ def test_who_measures_settles_what_was_left_undecided():
     )
     assert settled(chain(20_000, 19_999)) is None
     assert settled(chain(20_000, 2)) == "The value of y[] comes from t[0], which no earlier write has set."
+
+
+def test_too_much_to_go_through_is_said_to_be_wrong_only_where_it_surely_is():
+    """What is read is not set: it becomes an output; is not used; is written over; not even that is known."""
+    start = "kernel k\nin x\nout y\nx f32 [] heap\ny f32 [] heap\nu f32 [] heap\nt f32 [20000] heap\n"
+    start += "t[2] = x[]\n19997 t[{0}+3] = t[{0}+2]\n"
+    assert definition_fault(chain(20_000, 0)).code == "undefined"
+    assert definition_fault(parse(f"{start}u[] = t[0]\ny[] = t[19999]\n")).code == "undecided"
+    assert definition_fault(parse(f"{start}u[] = 0\n2 y[] = t[{{0}}+1]\n")).code == "undecided"
+    square = "f32 [16384, 16384] heap\n"
+    ways = parse(
+        f"kernel k\nin x\nout y\nx {square}y {square}t {square}"
+        "16384 16384 t[{0},{1}] = x[{0},{1}] if {0} < 8192\n"
+        "16384 16384 t[-{0}+16383,{1}] = x[{0},{1}] if {0}+{1} < 24576\n"
+        "16384 16384 y[{0},{1}] = t[{0},{1}]\n"
+    )
+    assert definition_fault(ways).code == "undecided"
