@@ -77,7 +77,8 @@ TESTS = (
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4
-SECONDS = 240  # for one mutant; implied ones take all tests and walks
+SECONDS = 240  # at least, for one mutant
+TIMES = 4  # as often as long as the program as it is, which takes all tests and walks as implied ones do
 FORKING = threading.Lock()
 
 # What lists, names or describes moves decides nothing about legality.
@@ -559,17 +560,19 @@ def main(words: Sequence[str]) -> int:
     for name in TESTS:  # what they import from elsewhere need not be loaded again by each child
         importlib.import_module(f"tests.{name}")
     begun = time.monotonic()
+    seconds = float(SECONDS)
     if not arguments.sample:
-        sound = run(None, arguments.walks, 600)
+        sound = run(None, arguments.walks, 1800)
         if sound["by"]:
             print(f"The program as it is does not pass: {sound}")
             return 2
+        seconds = max(seconds, TIMES * (time.monotonic() - begun))
     counts: Counter[str] = Counter()
     lines = [HEAD]
     print(HEAD, flush=True)
     wanted = chosen(arguments)
     with ThreadPool(arguments.jobs) as pool:  # of children, each in a process of its own
-        verdicts = pool.imap(lambda site: run(site, arguments.walks, SECONDS), wanted)
+        verdicts = pool.imap(lambda site: run(site, arguments.walks, seconds), wanted)
         for site, found in zip(wanted, verdicts, strict=True):
             if found["by"] == "fault":
                 print(f"The tests could not be called: {found['what']}")
