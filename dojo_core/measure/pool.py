@@ -132,7 +132,12 @@ def from_double(values: NDArray[np.floating], dtype: str) -> Array:
 
 
 def draw(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, domain: Domain | None) -> Array:
-    """Random values as they are stored: uniform in a domain (rows of its ends among them), else normal."""
+    """Random values as they are stored: uniform in a domain (rows of its ends among them, unless they are
+    distinct), else normal."""
+    if domain is not None and domain.distinct:
+        low, high = math.ceil(domain.low), math.floor(domain.high)
+        chosen = rng.choice(min(high - low + 1, 2**62), math.prod(shape), replace=False)
+        return held(np.asarray(chosen.reshape(shape) + low), dtype).astype(STORED[dtype])
     if domain is not None:
         values = np.asarray(rng.uniform(domain.low, domain.high, shape))
         if values.ndim >= 2:  # some rows of its ends

@@ -202,8 +202,8 @@ class SplitReduction(Transformation[tuple[Place, str]]):
 
 def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
     """Depth of the outermost scope that holds S, that the target does not use, and in whose subtree
-    only this accumulation accesses its array."""
-    array = leaf.op.target.array
+    only this accumulation accesses its array, and nothing writes what an index of its target is read from."""
+    array, looked_up = leaf.op.target.array, {index.array for index in leaf.op.target.indices}
     for depth in range(s + 1):
         if depth in used:
             continue
@@ -211,6 +211,7 @@ def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
         accesses = 0
         for other in leaves(inside.body):
             accesses += other.op.target.array == array
+            accesses += other.op.target.array in looked_up  # what is combined goes where it said before
             accesses += sum(a.array == array for a in other.op.reads)
         if accesses == 1:
             return depth
@@ -363,6 +364,8 @@ def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
         and combine.op.accumulate == accumulate
         and combine.op.target.array != name
         and main.op.target.array == name
+        and not main.op.target.indirect
+        and name not in {index.array for index in combine.op.target.indices}
         # implied: it touches NAME, and its one operand is a number
         and start.op.target.array == name
         and not start.op.function

@@ -103,7 +103,8 @@ def _reduced(body: Sequence[Node], reached: set[str]) -> tuple[Node, ...]:
                 reduced.append(replace(node, body=inside))
         elif node.target.array in reached:
             operands = tuple(read.opaque for read in node.reads if read.array in reached)
-            reduced.append(replace(node, operands=operands, accumulate="+" if node.accumulate else ""))
+            sign = "+" if node.accumulate else ""
+            reduced.append(replace(node, target=node.target.opaque, operands=operands, accumulate=sign))
     return tuple(reduced)
 
 
@@ -250,6 +251,9 @@ class _Run:
                 else:
                     np.maximum(value, origins[self._cells(read, grid, held)], out=value)
             target = self.origins[op.target.array]
+            if op.target.indirect:  # it may be any cell, and each may stay as it is
+                np.maximum(target, value[held].max(initial=0), out=target)
+                continue
             cells = self._cells(op.target, grid, held)
             if op.accumulate:
                 np.maximum.at(target, cells[held], value[held])
