@@ -1,6 +1,7 @@
 """Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
-locations, guards, tiles, scans, constant tables, index arrays, scattered writes, buffers shared, contracted or
-private, parallel scopes, mixed dtypes and conversions, keys, what a machine instruction computes; small extents.
+locations, guards, tiles, scans, constant tables, index arrays, scattered writes, buffers shared, contracted
+or private, parallel scopes, mixed dtypes and conversions, keys, what a machine instruction computes; small
+extents.
 
 ``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
 shrink.

@@ -61,7 +61,8 @@ class Array:
     """An input or output. ``shape`` as the start program has it, whatever the moves merged or split.
 
     ``taken`` are the least and the greatest value of an input that indices are made of: others could lead
-    outside of an array. ``distinct``: no two of its values are the same, else threads could write one element.
+    outside of an array. ``distinct``: no two of its values are the same, else threads could meet on an
+    element.
     """
 
     name: str
@@ -215,8 +216,8 @@ def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
         distinct = taken is not None and domain is not None and domain.distinct
         if taken is not None and distinct and taken[1] - taken[0] >= MOST_DISTINCT:
             raise NotExported(
-                f"The domain of {name} in {choice.title} is too wide for a library to look whether its values "
-                "are distinct: take a narrower one, or drop the word."
+                f"The domain of {name} in {choice.title} is too wide for a library to look whether its "
+                "values are distinct: take a narrower one, or drop the word."
             )
         array = Array(
             argument(name, [a.name for a in arrays]),

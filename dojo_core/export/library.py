@@ -184,8 +184,7 @@ def _refused(each: Instance, symbol: str, library: str) -> str:
     if not loops:
         return ""
     return (
-        f"static int {symbol}_refused(void *const *arrays) {{\n"
-        f"{''.join(loops)}    return {guard}_OK;\n}}\n\n"
+        f"static int {symbol}_refused(void *const *arrays) {{\n{''.join(loops)}    return {guard}_OK;\n}}\n\n"
     )
 
 

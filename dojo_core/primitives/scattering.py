@@ -20,9 +20,9 @@ def scatter(
     """A copy of ``base`` into which each element of ``updates`` is written, or accumulated (``+ * max min``).
 
     ``places`` say where, for each axis of ``base``: an integer array that is broadcast to the shape of
-    ``updates``, or the number of an axis of ``updates``, whose place it is then. Of two updates of one element
-    the later comes last, row by row. Indices count from the end where they are negative; those not known to
-    lie in the axis are brought into it, as ``gather`` does.
+    ``updates``, or the number of an axis of ``updates``, whose place it is then. Of two updates of one
+    element the later comes last, row by row. Indices count from the end where they are negative; those not
+    known to lie in the axis are brought into it, as ``gather`` does.
 
     Raises BuildError where an axis has no place, or an update lies beyond an axis.
     """
@@ -34,18 +34,17 @@ def scatter(
     write(b, result, "", base)
     if base.empty or updates.empty:
         return result
-    sizes = {k: size for k, size in enumerate(base.shape) if size > 1}  # of one element there is no index
-    looked_up = {k: within(b, p, sizes[k]) for k, p in enumerate(places) if isinstance(p, Array) and k in sizes}
-    alike = [updates, *(broadcast(b, each, updates.shape) for each in looked_up.values())]
-    updates, *alike = same_factors(b, alike)
-    indices = dict(zip(looked_up, alike, strict=True))
+    # An axis of one element has no index.
+    by_axis = [(size, place) for size, place in zip(base.shape, places, strict=True) if size > 1]
+    indices = [within(b, place, size) for size, place in by_axis if isinstance(place, Array)]
+    updates, *indices = same_factors(b, [updates, *(broadcast(b, i, updates.shape) for i in indices)])
+    looked_up = iter(indices)
     index: list[Index] = []
-    for k, size in sizes.items():
-        place = places[k]
+    for size, place in by_axis:
         if isinstance(place, int):
             index.append(joined(updates.axes[place], [*map(Affine.iterator, updates.numbers(place))]))
         else:
-            index.append(index_of(indices[k], size))
+            index.append(index_of(next(looked_up), size))
     assert isinstance(result.operand, Access)
     op = Op(Access(result.operand.array, tuple(index)), accumulate, "", (updates.operand,))
     b.add(*nest(updates.factors, (op,)))

@@ -46,7 +46,8 @@ def first_unset(
     none. ``found``: the accesses to its buffer, ``sizes`` that one's dimensions. Raises TooMany.
 
     Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count. Nor
-    does one whose place is looked up, since it sets no cell for certain. With ``cell``, only instances count that read that one.
+    does one whose place is looked up, since it sets no cell for certain. With ``cell``, only instances count
+    that read that one.
     """
     if any(isinstance(form, Indirect) and form.through for form in read.element.index):
         found = first_unset(relaxed(read), accesses, sizes, cell)  # it may be any of these

@@ -1,9 +1,10 @@
 """Index arrays: between which values their elements surely lie, and whether what they lead to exists.
 
-An access ``x[i[{0}],{1}]``, read or written, is legal where all values that ``i`` may hold lie in the dimension. Of an input that
-is what its domain promises, else all of its dtype; of an array that operations write it is derived from them:
-copies, conversions, clamps by numbers, iterators, choices, sums and products that do not wrap. The rest is
-taken to be any value of its dtype. What cannot be derived is refused, and a clamp makes it so.
+An access ``x[i[{0}],{1}]``, read or written, is legal where all values that ``i`` may hold lie in the
+dimension. Of an input that is what its domain promises, else all of its dtype; of an array that operations
+write it is derived from them: copies, conversions, clamps by numbers, iterators, choices, sums and products
+that do not wrap. The rest is taken to be any value of its dtype. What cannot be derived is refused, and a
+clamp makes it so.
 """
 
 from __future__ import annotations

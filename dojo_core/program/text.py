@@ -60,9 +60,7 @@ _TABLE = re.compile(
     r"[ \t]*=[ \t]*(-?\d{1,10}(?:[ \t]+-?\d{1,10})*)[ \t]*",
     re.ASCII,
 )
-_DOMAIN = re.compile(
-    r"[ \t]*domain[ \t]+([A-Za-z_]\w*)[ \t]+(\S+)[ \t]+(\S+)(?:[ \t]+(distinct))?[ \t]*"
-)
+_DOMAIN = re.compile(r"[ \t]*domain[ \t]+([A-Za-z_]\w*)[ \t]+(\S+)[ \t]+(\S+)(?:[ \t]+(distinct))?[ \t]*")
 
 
 def parse(text: str) -> Program:
@@ -148,7 +146,7 @@ class _Reader(LineReader):
         match = _DOMAIN.fullmatch(line)
         number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?"
         if match is None or not all(re.fullmatch(number, match.group(k)) for k in (2, 3)):
-            remedy = "A domain line reads: domain x 0.1 10, or of indices that differ: domain i 0 127 distinct"
+            remedy = "A domain line reads: domain x 0.1 10, or of values that differ: domain i 0 127 distinct"
             self.fail("expected an input and two numbers", remedy)
         array, low, high = match.group(1), float(match.group(2)), float(match.group(3))
         if array not in self.inputs:

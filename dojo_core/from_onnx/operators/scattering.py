@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import Refusal
 from dojo_core.primitives.array import Array
