@@ -71,7 +71,7 @@ class SplitReduction(Transformation[tuple[Place, str]]):
 
     Partials have a :N dimension per scope around R, then one per scope that the target uses, or S, from
     R inwards. R is the outermost scope that holds S, is not used by the target, and in whose subtree
-    nothing else touches the target's array.
+    nothing else touches the target's array or writes what an index of the target is read from.
 
     Legal iff
       1. OP accumulates, and the policy lets its terms be regrouped (integers, max and min: always);
@@ -237,7 +237,8 @@ class MergeReduction(Transformation[tuple[str]]):
 
     Legal iff
       1. NAME is a temporary alone in its buffer, touched by exactly three operations: set to the identity,
-         accumulated by terms that do not read it, combined;
+         accumulated by terms that do not read it, combined; no array says which element is accumulated, nor
+         does NAME where it is combined;
       2. split_reduction of the result gives this program back (so nothing else changed since), or the three
          follow each other in one body, unguarded, and name the same element of NAME, by the scopes around;
       3. in the second case the policy lets the terms be regrouped, both arrays have one dtype, and nothing

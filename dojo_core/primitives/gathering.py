@@ -33,15 +33,15 @@ def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int
     if indices.empty or array.empty:
         axes = (*array.axes[:axis], *indices.axes, *array.axes[axis + 1 :])
         return Array(array.dtype, Number(0), axes)
-    if indices.dtype not in INTEGERS:
-        raise BuildError(f"Indices are integers, not {indices.dtype}: convert them.")
     indices = within(b, indices, array.shape[axis])
     return _placed(b, array, axis, indices.axes, index_of(indices, array.shape[axis]))
 
 
 def within(b: Builder, indices: Array, size: int) -> Array:
     """Indices as places of an axis, copied where they are looked up themselves; else unchanged where they are
-    known to lie in it."""
+    known to lie in it. Raises BuildError for what is no integer."""
+    if indices.dtype not in INTEGERS:
+        raise BuildError(f"Indices are integers, not {indices.dtype}: convert them.")
     low, high = _range(b, indices)
     if low >= 0 and high < size:
         looked_up = isinstance(indices.operand, Access) and indices.operand.indirect

@@ -253,7 +253,7 @@ class _Run:
             for read in op.reads:
                 origins, dims = self._among(read, piece)
                 if dims:  # it may be any of these
-                    origins = origins.max(axis=dims, keepdims=True)
+                    origins = origins.max(axis=dims, keepdims=True, initial=0)
                 cells = _cells(read, dims, origins.shape, grid, held)
                 np.maximum(value, origins.reshape(-1)[cells], out=value)
             target, dims = self._among(op.target, piece)
