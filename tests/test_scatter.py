@@ -7,12 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.passes import PASSES
 from dojo_core import TextError, apply, legal_moves, parse, why
 from dojo_core.faults import program_fault
 from dojo_core.measure.pool import draw
 from dojo_core.moves import inverse
-from dojo_core.moves.legality import context
 from dojo_core.program.dependence import Order, accesses, meeting
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
@@ -20,13 +18,12 @@ from dojo_core.program.physical import interpret_physical
 from dojo_core.program.tree import Program
 from dojo_core.program.unset import unset_origin
 from dojo_core.program.validity import storage_fault
-from dojo_core.recipes import Sketch
 from dojo_core.targets.cpu.codegen import generate
 from tests import oracle
 from tests.compiled import random_inputs, run_program
 from tests.emulated import emulate
 from tests.gpu import TINY
-from tests.programs import SMALL, random_program
+from tests.programs import random_program
 
 SCATTER = """\
 kernel scatter
@@ -436,18 +433,6 @@ def test_a_core_without_indirection_says_so():
     assert program_fault(parse(SCATTER), "snitch") == (
         "The target Snitch (RISC-V with streams) reads no indices from arrays yet: play this program on the CPU."
     )
-
-
-@pytest.mark.parametrize("name", ["naive", "greedy", "heuristic"])
-def test_passes_play_on_what_is_scattered(name):
-    start = parse(
-        "kernel p\nin x, w, i\nout y\ndomain i 0 7\nx f32 [32, 16] heap\nw f32 [16, 32] heap\ni i32 [32] heap\n"
-        "y f32 [8, 32] heap\n8 32 y[{0},{1}] = 0\n32 16 32 y[i[{0}],{2}] += x[{0},{1}]*w[{1},{2}]\n"
-    )
-    sketch = Sketch(context(start, SMALL, "reassoc"), most=200)
-    PASSES[name].run(sketch)
-    inputs = random_inputs(start)
-    agree(run_program(sketch.program, inputs), interpret(start, inputs), 1e-3)
 
 
 def test_random_programs_are_scattered():
