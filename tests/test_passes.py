@@ -388,3 +388,14 @@ def test_a_pass_plays_around_sums_that_are_scattered(name):
         interpret(sketch.program, inputs)["y"], interpret(start, inputs)["y"], rtol=1e-9, atol=1e-9
     )
     assert name == "naive" or "4:v y[i[{0}]," in sketch.program.text
+
+
+def test_results_that_are_scattered_go_through_the_caches():
+    """Where their rows lie is not known, nor whether stores are whole vectors."""
+    start = parse(
+        "kernel p\nin x, i\nout y\ndomain i 0 7\nx f32 [32, 16] heap\ni i32 [32] heap\ny f32 [128] heap\n"
+        "128 y[{0}] = 0\n32 16 y[i[{0}]*16+{1}] = x[{0},{1}]\n"
+    )
+    sketch = Sketch(context(start, replace(SMALL, shared_cache_bytes=64), "reassoc"), most=200)
+    PASSES["heuristic"].run(sketch)
+    assert ["!stream" in line for line in sketch.program.text.splitlines()[-2:]] == [True, False]

@@ -768,12 +768,12 @@ def test_updates_at_places_that_are_data(accumulate):
 def test_what_is_scattered_is_one_pass_over_a_copy():
     b = Builder("k")
     x, u, i = b.input("x", "f32", (5, 8)), b.input("u", "f32", (3, 8)), b.input("i", "i64", (3,), (0, 4))
-    made = scatter(b, x, formula(b, "2*u", u=u), [unsqueeze(b, i, [1]), 1], "+")
+    made = scatter(b, x, formula(b, "2*u", u=u), [unsqueeze(b, i, [1]), 1])
     b.output("y", concatenate(b, [made, x], 0))
     assert body(b.text()) == [
         "3 8 t1[{0},{1}] = 2*u[{0},{1}]",
         "5 8 y[{0},{1}] = x[{0},{1}]",
-        "3 8 y[i[{0}],{1}] += t1[{0},{1}]",
+        "3 8 y[i[{0}],{1}] = t1[{0},{1}]",
         "5 8 y[{0}+5,{1}] = x[{0},{1}]",
     ]
 

@@ -115,7 +115,12 @@ def test_order_is_kept_where_a_scope_is_gone_through_at_once():
     own = scattered("5 y[{0}] = {0}\n3 y[i[{0}]] = y[{0}] + x[{0},0]")
     nest = scattered("5 y[{0}] = 0\n3 4 y[i[{0}]] = x[{0},{1}]")
     root = scattered("5 y[{0}] = 0\ny[i[1]] = x[1,2]")
-    for start in (two, own, nest, root):
+    chained = scattered(
+        "5 y[{0}] = 0\n2 z[{0},0] = 0\n2 2 y[i[{0}+{1}]] = {0}*2+{1}\n| | z[{0},{1}+1] = z[{0},{1}] + 1",
+        "z f32 [2, 3] heap",
+    )
+    tiles = scattered("11 5 y[{0},{1}] = 0\n2 7 y[{0}*4+{1},i[0]] = y[{0}*4+3,4] + {1}", y="f32 [11, 5]")
+    for start in (two, own, nest, root, chained, tiles):
         inputs = random_inputs(start) | {"i": np.array([1, 1, 0], np.int32)}
         agree(interpret(start, inputs), interpret_physical(start, inputs))
         agree(run_program(start, inputs), interpret(start, inputs), 1e-6)
@@ -332,6 +337,11 @@ DISTINCT = "domain i 0 4 distinct"
         ("2 z[i[{0}]+i[{0}+1]] = x[{0},0]", "parallelize z@0", "race"),
         ("3 z[i[{0}]*2] = x[{0},0]\n| z[i[{0}]] = x[{0},1]", "parallelize z@0", "race"),
         ("3 z[i[{0}]*2] = x[{0},0]\n| z[i[{0}]*2+1] = x[{0},1]", "parallelize z@0", None),
+        ("3 z[i[{0}]*2] = x[{0},0]\n| z[i[{0}]*2+2] = x[{0},1]", "parallelize z@0", "race"),
+        ("3 z[i[{0}]*2+2] = x[{0},0]\n| z[i[{0}]*2] = x[{0},1]", "parallelize z@0", "race"),
+        # the sum of two indices is another one
+        ("3 j[{0}] = i[{0}]\n3 z[i[{0}]] = x[{0},0]\n3 z[i[{0}]+j[0]] = x[{0},1]", "join_scopes z@0", "order"),
+        ("3 j[{0}] = i[{0}]\n3 z[i[{0}]+j[0]] = x[{0},0]\n3 z[i[{0}]] = x[{0},1]", "join_scopes z@0", "order"),
         # a copy's elements are not known to be distinct
         ("3 j[{0}] = i[{0}]\n3 y[j[{0}]] = x[{0},0]", "parallelize y#1@0", "race"),
     ],

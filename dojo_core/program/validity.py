@@ -521,7 +521,8 @@ def _clobber(
             for k in collapsed
             for relation in ("<", ">")
             if not (
-                isinstance(write.element.index[k], Affine)  # what an array holds may have changed
+                # implied: what surely sets each element of a range that is looked up clobbers others of it
+                isinstance(write.element.index[k], Affine)
                 and write.element.index[k] == read.element.index[k]
                 and all(d < depth for d in read.element.index[k].depths)
             )
