@@ -9,7 +9,7 @@ import pytest
 
 from dojo_core import TextError, apply, legal_moves, parse, why
 from dojo_core.faults import program_fault
-from dojo_core.measure.pool import draw
+from dojo_core.measure.pool import draw, reach
 from dojo_core.moves import inverse
 from dojo_core.program.dependence import Order, accesses, meeting
 from dojo_core.program.interpret import interpret
@@ -393,6 +393,16 @@ def test_distinct_values_are_drawn_so(dtype):
     assert sorted(values.ravel().astype(int)) == list(range(8))
     wide = draw("i64", (5,), np.random.default_rng(0), replace(domain, low=-(2.0**62), high=2.0**62))
     assert len({*wide.tolist()}) == 5 and wide.min() >= -(2**62)
+
+
+def test_all_that_is_added_may_go_to_one_element():
+    """What rounding may come to counts all terms."""
+    text = (
+        "kernel p\nin x, i\nout y\ndomain i 0 127\nx f32 [128, 128] heap\ni i32 [128] heap\ny f32 [128] heap\n"
+        "128 y[{0}] = 0\n128 128 y[i[{0}]] += x[{0},{1}]\n"
+    )
+    apart = reach(parse(text.replace("y[i[{0}]]", "y[{0}]")), "f32")
+    assert reach(parse(text), "f32") > 2 * apart
 
 
 def test_threads_write_where_distinct_indices_say():

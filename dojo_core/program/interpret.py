@@ -334,7 +334,8 @@ class _Logical:
             index = tuple(at(f) for f in access.index)
             for positions, size in zip(index, self.arrays[access.array].shape, strict=True):
                 if positions.min() < 0 or positions.max() >= size:
-                    raise IndexError(f"{access} leaves the array, although it is guarded.")
+                    least, most = positions.min(), positions.max()
+                    raise IndexError(f"{access} leaves the array: {least} to {most} of {size}.")
             return index
 
         operands: list[Any] = []
