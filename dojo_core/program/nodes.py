@@ -240,18 +240,6 @@ class Op:
                 return (*sources, *[index for each in (*sources, self.target) for index in each.indices])
         return sources
 
-    def with_operands(self, operands: tuple[Operand, ...]) -> Op:
-        return Op(
-            self.target,
-            self.accumulate,
-            self.function,
-            operands,
-            self.guard,
-            self.prefetches,
-            self.stream,
-            self.provenance,
-        )
-
     def substitute(self, images: Mapping[int, Affine]) -> Op:
         """The same operation with its iterators replaced (its provenance stays)."""
         return Op(
