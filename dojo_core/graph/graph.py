@@ -28,8 +28,8 @@ class Kernel:
 class Call:
     """A kernel on tensors: ``inputs`` and ``outputs`` are names, in the order of its program's.
 
-    A tensor may have another shape than the program's array, but as many elements: in row-major order they are
-    the same memory.
+    A tensor may have another shape than the program's array, but as many elements: in row-major order they
+    are the same memory.
 
     ``nodes`` are the model's nodes that it computes.
     """
