@@ -31,7 +31,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Wired:
-    """The kernels in their order. ``stored`` says of what is read from another tensor's memory, which one's."""
+    """The kernels in their order. ``stored`` has, for what is read from another's memory, that tensor."""
 
     units: tuple[Unit, ...]
     stored: Mapping[str, str]
