@@ -261,7 +261,8 @@ def test_a_graph_is_kept_in_a_file_and_its_constants_beside_it(tmp_path: Path) -
 HEAD = "graph g\nin x f32 [4]\nout y f32 [4]\n\ny = neg(x)\n\nprogram neg\n"
 GATHER = (
     "graph g\nin x i64 [4]\nin z f32 [10]\nout y f32 [4]\n\ny = at(x, z)\n\nprogram at\n"
-    "kernel at\nin x1, x2\nout y1\ndomain x1 0 9\nx1 i64 [4] heap\nx2 f32 [10] heap\ny1 f32 [4] heap\n4 y1[{0}] = x2[x1[{0}]]\n"
+    "kernel at\nin x1, x2\nout y1\ndomain x1 0 9\nx1 i64 [4] heap\nx2 f32 [10] heap\ny1 f32 [4] heap\n"
+    "4 y1[{0}] = x2[x1[{0}]]\n"
 )
 NEG = "kernel neg\nin x1\nout y1\nx1 f32 [4] heap\ny1 f32 [4] heap\n4 y1[{0}] = neg(x1[{0}])\n"
 
