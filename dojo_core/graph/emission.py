@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dojo_core.graph.nodes import GraphError, Node, Tensor
-from dojo_core.measure.pool import STORED, from_double, to_double
+from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
+from dojo_core.measure.pool import from_double, numbers
 from dojo_core.primitives import Array, Builder, constant, identifier
 from dojo_core.primitives.elision import accessing
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.indices import feeding
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Access, Buffer, Program, Scope, summary
 from dojo_core.program.tree import Node as TreeNode
 
 Values = np.ndarray[Any, Any]
+
+T = TypeVar("T")
 
 NAME = 40  # characters of a kernel's name
 
@@ -58,15 +61,16 @@ def emitted(
     for node in nodes:
         for name in node.inputs:
             if name not in arrays:
-                arrays[name] = _array(b, tensors[name], constants.get(name), f"i{len(names)}")
-                names[f"i{len(names)}"] = name
+                key = f"i{len(names)}"
+                arrays[name] = interface(b, tensors[name], constants.get(name), key)
+                names[key] = name
         before = set(b.constants)
         arrays |= run(b, node, arrays)
         for key in b.constants:
             if key not in before:
                 name = unlike(f"{node.name}.{key}", {*tensors, *own})
-                dtype, values = b.inputs[key].dtype, b.constants[key]
-                own[name] = Tensor(name, dtype, b.inputs[key].shape), _stored(values, dtype)
+                dtype = b.inputs[key].dtype
+                own[name] = Tensor(name, dtype, b.inputs[key].shape), from_double(b.constants[key], dtype)
                 names[key] = name
     for number, name in enumerate(outputs):
         b.output(f"o{number}", arrays[name])
@@ -75,6 +79,17 @@ def emitted(
     taken = tuple(names[originals[array]] for array in program.inputs)
     given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
     return Emitted(program, taken, given, {name: own[name] for name in taken if name in own})
+
+
+def interface(b: Builder, tensor: Tensor, values: Values | None, name: str) -> Array:
+    """A tensor as an input of this name; ``values`` are those of a constant, of one element a number."""
+    domain = tensor.domain
+    if values is not None:
+        if values.size == 1:
+            return constant(b, numbers(values, tensor.dtype), tensor.dtype)
+        if tensor.dtype in INTEGERS and values.size:
+            domain = float(values.min()), float(values.max())
+    return b.input(name, tensor.dtype, tensor.shape, domain)
 
 
 def run(b: Builder, node: Node, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -92,27 +107,16 @@ def run(b: Builder, node: Node, arrays: Mapping[str, Array]) -> dict[str, Array]
     return {tensor.name: array for tensor, array in zip(node.outputs, results, strict=True)}
 
 
-def _array(b: Builder, tensor: Tensor, values: Values | None, name: str) -> Array:
-    """A tensor as an input of the kernel; one element that is known as a number."""
-    domain = tensor.domain
-    if values is not None:
-        if values.size == 1:
-            return constant(b, to_double(values, tensor.dtype), tensor.dtype)
-        if tensor.dtype in INTEGERS and values.size:
-            domain = float(values.min()), float(values.max())
-    return b.input(name, tensor.dtype, tensor.shape, domain)
-
-
-def _stored(values: Values, dtype: str) -> Values:
-    if dtype in INTEGERS or dtype == "bool":
-        return values.astype(STORED[dtype])
-    return from_double(values.astype(np.float64), dtype)
+def shaped(program: Program, array: str, values: Values) -> Values:
+    """A tensor's elements in the shape that a program gives the array: the same, in row-major order."""
+    return values.reshape([dim.size for dim in program.buffer_of[array].dims])
 
 
 def kernel_name(nodes: Iterable[Node]) -> str:
-    """A kernel's name by its nodes' operators: ``matmul_add_gelu``."""
+    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``."""
     words: list[str] = []
-    for node in nodes:
+    nodes = list(nodes)
+    for node in [n for n in nodes if n.kind is not Kind.VIEW] or nodes:
         word = identifier(node.operator.rpartition(".")[2].lower())
         if not words or words[-1] != word:
             words.append(word)
@@ -138,42 +142,49 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
     """A start program with arrays named x1, … (inputs), y1, … (outputs), t1, …, each in the order of their
     first access, and the new name of each array.
 
-    Inputs that nothing reads leave. Domains stay where indices are made of the input: elsewhere they tell the
+    Inputs that nothing reads leave, and so do dimensions of size 1 of inputs and outputs, which are the same
+    memory without. Domains stay where indices are made of the input: elsewhere they tell the
     values of one model from those of another.
     """
     order = summary(program.body).first_accessed
+    temporaries = [a for a in order if a not in program.interface]
     names: dict[str, str] = {}
-    for letter, arrays in (
-        ("x", program.inputs),
-        ("y", program.outputs),
-        ("t", [a for a in order if a not in program.interface]),
-    ):
+    for letter, arrays in (("x", program.inputs), ("y", program.outputs), ("t", temporaries)):
         used = [array for array in order if array in set(arrays)]
         names |= {array: f"{letter}{number}" for number, array in enumerate(used, 1)}
-    clash = names.keys() & program.tables.keys()
-    assert not clash
     indices = feeding(program)
-    buffers = [
-        Buffer(names[b.name], b.dtype, b.dims, b.location, (names[b.name],))
-        for b in program.buffers
-        if b.name in names
-    ]
     renamed = Program.make(
         program.name,
         tuple(names[a] for a in order if a in program.inputs),
         tuple(names[a] for a in order if a in program.outputs),
-        tuple(buffers),
-        tuple(_renamed(node, names) for node in program.body),
+        tuple(
+            Buffer(names[b.name], b.dtype, _squeezed(program, b.name, b.dims), b.location, (names[b.name],))
+            for b in program.buffers
+            if b.name in names
+        ),
+        tuple(_renamed(node, program, names) for node in program.body),
         domains=tuple(
             replace(d, array=names[d.array])
             for d in program.domains
             if d.array in indices and d.array in names
         ),
     )
-    return renamed, names
+    return parse(renamed.text), names
 
 
-def _renamed(node: TreeNode, names: Mapping[str, str]) -> TreeNode:
+def _renamed(node: TreeNode, program: Program, names: Mapping[str, str]) -> TreeNode:
     if isinstance(node, Scope):
-        return replace(node, body=tuple(_renamed(child, names) for child in node.body))
-    return accessing(node, lambda access: Access(names[access.array], access.index))
+        return replace(node, body=tuple(_renamed(child, program, names) for child in node.body))
+
+    def access(old: Access) -> Access:
+        return Access(names[old.array], _squeezed(program, old.array, old.index))
+
+    return accessing(node, access)
+
+
+def _squeezed(program: Program, array: str, along: tuple[T, ...]) -> tuple[T, ...]:
+    """What there is along each dimension of an array, without those of size 1 in one of the interface."""
+    if array not in program.interface:
+        return along
+    dims = program.buffer_of[array].dims
+    return tuple(each for each, dim in zip(along, dims, strict=True) if dim.size > 1)
