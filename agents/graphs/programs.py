@@ -24,7 +24,6 @@ from dojo_core.moves import IllegalMove
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.processor import host
 from dojo_core.program.target import DEFAULT_TARGET
 
 log = logging.getLogger(__name__)
@@ -63,7 +62,7 @@ def recorded(records: Records, policy: str = "reassoc") -> Choose:
 
 
 def _key(start: Program, policy: str) -> str:
-    content = "\0".join((start.text, policy, repr(host()), _players()))
+    content = "\0".join((start.text, policy, this_machine().fingerprint, _players()))
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
