@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dojo_core.extras import need
 from dojo_core.files import naming
 from dojo_core.from_onnx.values import ELEMENTS, Refusal, bits
+from dojo_core.from_onnx.weights import place_of
 
 if TYPE_CHECKING:
     import onnx
@@ -19,7 +20,6 @@ NODES = 4096  # of a graph with its subgraphs
 NESTING = 8  # of subgraphs in one another
 OLDEST = 7  # the opset whose operators broadcast as today's do
 
-SAVE_INSIDE = "Save it as one file: onnx.save(onnx.load('model.onnx'), 'whole.onnx')."
 EXPORT_AGAIN = "Export the model again."
 
 
@@ -148,20 +148,5 @@ def _check_external(graph: onnx.GraphProto, folder: Path) -> None:
 
     for inner, _ in _graphs(graph):
         for tensor in inner.initializer:
-            if tensor.data_location != TensorProto.EXTERNAL:
-                continue
-            location = next((e.value for e in tensor.external_data if e.key == "location"), "")
-            place = Path(location)
-            if not location or place.is_absolute() or ".." in place.parts:
-                raise Refusal(
-                    f"The initializer {tensor.name} is said to lie in {location!r}, outside of the model's "
-                    "folder, where nothing is read.",
-                    SAVE_INSIDE,
-                )
-            if not (folder / place).is_file():
-                raise Refusal(
-                    f"The initializer {tensor.name} lies in the file {location}, which is not beside the "
-                    "model.",
-                    f"Copy it to {folder / place}, or delete the initializer and give its name among the "
-                    "graph's inputs: weights are inputs of a kernel.",
-                )
+            if tensor.data_location == TensorProto.EXTERNAL:
+                place_of(tensor, folder)
