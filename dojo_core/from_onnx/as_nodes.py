@@ -6,20 +6,18 @@ To learn what a node reads, gives and is, its operator runs once in a kernel of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dojo_core import graph as graphs
-from dojo_core.from_onnx.arrays import stored
+from dojo_core.from_onnx.arrays import array_of, stored
 from dojo_core.from_onnx.call import Call, Operator
-from dojo_core.from_onnx.ports import Given, NotImported, Port, Reason
+from dojo_core.from_onnx.ports import Given, Port
 from dojo_core.from_onnx.values import (
     FLOATS,
     KNOWN_ELEMENTS,
+    Nothing,
     Numbers,
     Refusal,
     Sequence_,
@@ -28,12 +26,14 @@ from dojo_core.from_onnx.values import (
     checked,
     dtype_of,
 )
-from dojo_core.from_onnx.walk import Walk, completed, unlike
+from dojo_core.from_onnx.walk import Walk, completed
 from dojo_core.from_onnx.weights import values_of
+from dojo_core.graph import nodes as graphs
+from dojo_core.graph.emission import unlike
 from dojo_core.graph.graph import as_stored
 from dojo_core.graph.kinds import kind_of
 from dojo_core.graph.nodes import Kind, Node
-from dojo_core.primitives.array import Array, BuildError
+from dojo_core.primitives.array import Array
 from dojo_core.primitives.builder import Builder
 from dojo_core.program.tree import Access
 
@@ -47,8 +47,8 @@ INLINE = 4096  # whole numbers that are worked with at import, as shapes and pla
 class ModelNodes:
     """A model for ``dojo_core.graph.build``, and how its inputs and outputs come by their tensors.
 
-    ``tensors`` describe the constants. ``specialised`` are graph inputs that were taken for their values, with
-    the operators that asked.
+    ``tensors`` describe the constants. ``specialised`` are graph inputs that were taken for their values,
+    with the operators that asked.
     """
 
     name: str
@@ -125,7 +125,8 @@ class _InNodes(Walk):
         values = values_of(tensor, self.folder)
         if values is None:
             raise Refusal(
-                "Its values lie in a file beside the model.", "Import it from its file, so that this is found."
+                "Its values lie in a file beside the model.",
+                "Import it from its file, so that this is found.",
             )
         return self._constant(element, values, name)
 
@@ -150,23 +151,31 @@ class _InNodes(Walk):
         if operator.control:
             return operator.run(Call(self, Builder("control"), node, schema, inputs, scope))
 
-        def emitted(b: Builder, arrays: dict[str, Array]) -> tuple[list[Value], list[Tensor]]:
-            results = operator.run(_InKernel(self, b, node, schema, inputs, arrays))
-            return results, [t for value in results for t in _computed(value)]
+        wanted = [(k, name) for k, name in enumerate(node.output) if name]
+
+        def computed(call: Call) -> tuple[list[Value], list[Tensor]]:
+            results = operator.run(call)
+            return results, [t for k, _ in wanted if k < len(results) for t in _arrays(results[k])]
 
         def emit(b: Builder, arrays: Sequence[Array]) -> list[Array]:
-            _, tensors = emitted(b, dict(zip(read, arrays, strict=True)))
-            return [stored(b, _array(tensor), tensor.element) for tensor in tensors]
+            given = dict(zip(read, arrays, strict=True))
+            _, tensors = computed(_InKernel(self, b, node, schema, inputs, given))
+            return [stored(b, array_of(b, tensor), tensor.element) for tensor in tensors]
 
-        trial, read = Builder("trial"), dict[str, Array]()
-        results, computed = emitted(trial, read)
-        names = iter([name for name in node.output if name])
-        wired = {id(t): self._wired(t, next(names, node.op_type)) for t in computed}
-        made = tuple(graphs.Tensor(t.wire, t.element, t.shape) for t in wired.values())
+        read: dict[str, Array] = {}
+        trial = _InKernel(self, Builder("trial"), node, schema, inputs, read)
+        results, _ = computed(trial)
+        self.costly.update(trial.costly)
+        settled: list[Value] = [Nothing()] * len(results)
+        for k, name in wanted:
+            if k < len(results):
+                settled[k] = self._settled(results[k], name)
+        made = tuple(t for k, _ in wanted if k < len(results) for t in _wired(settled[k], results[k]))
         if made:
-            kind = kind_of(trial.body)
-            self._add(node.name or f"{node.op_type}_{made[0].name}", node.op_type, kind, tuple(read), made, emit)
-        return [self._settled(value, wired, node.op_type) for value in results]
+            name = node.name or f"{node.op_type}_{made[0].name}"
+            kind = Kind.OTHER if trial.costly else kind_of(trial.b.body)
+            self._add(Node(name, node.op_type, kind, tuple(read), made, emit))
+        return settled
 
     def deliver(self, name: str, tensor: Tensor) -> str:
         wire = tensor.wire
@@ -175,25 +184,87 @@ class _InNodes(Walk):
             given = (tensor.wire,) if tensor.wire else ()
 
             def emit(b: Builder, arrays: Sequence[Array]) -> list[Array]:
-                return [*arrays] or [_InKernel.of_known(b, tensor)]
+                return [*arrays] or [array_of(b, tensor)]
 
             made = graphs.Tensor(wire, tensor.element, tensor.shape)
-            self._add(f"output_{wire}", "Identity", Kind.VIEW, given, (made,), emit)
+            self._add(Node(f"output_{wire}", "Identity", Kind.VIEW, given, (made,), emit))
         self.outputs.append(wire)
         return wire
 
     # ------------------------------------------------------------------ names and values
 
+    def _settled(self, value: Value, name: str) -> Value:
+        """A result as what follows reads it: by the name of a tensor of the graph, unless it is known."""
+        if isinstance(value, Sequence_):
+            items = tuple(self._settled(item, f"{name}_{k}") for k, item in enumerate(value.items))
+            return Sequence_(items, value.element)
+        if not isinstance(value, Tensor) or value.wire:
+            return value
+        if value.array is not None:
+            return replace(value, array=None, wire=self._name(name))
+        return self._constant(value.element, value.values, name) if value.values is not None else value
+
     def _name(self, name: str) -> str:
         """A tensor's name: the model's own once, else one like it."""
-        if name in self.reserved:
+        if name in self.reserved and not self.depth:
             self.reserved.discard(name)
             self.taken.add(name)
             return name
-        return _unlike(name, self.taken | self.reserved)
+        name = unlike(name, {*self.taken, *self.reserved})
+        self.taken.add(name)
+        return name
 
-    def _add(self, name: str, *about: Any) -> None:
-        pass
+    def _add(self, node: Node) -> None:
+        name = unlike(node.name, self.node_names)
+        self.node_names.add(name)
+        self.nodes.append(replace(node, name=name))
 
-    def _wired(self, tensor: Tensor, name: str) -> Tensor:
-        pass
+
+class _InKernel(Call):
+    """A call whose tensors are arrays of one kernel, by their names; what is missing becomes an input."""
+
+    def __init__(
+        self,
+        walk: _InNodes,
+        b: Builder,
+        node: onnx.NodeProto,
+        schema: Any,
+        inputs: Sequence[Value | None],
+        arrays: dict[str, Array],
+    ) -> None:
+        super().__init__(walk, b, node, schema, inputs, {})
+        self.costly = {}
+        self.arrays_of, self.graph_inputs = arrays, walk.inputs
+
+    def of(self, tensor: Tensor) -> Array:
+        if not tensor.wire:
+            return super().of(tensor)
+        if tensor.wire not in self.arrays_of:
+            name = f"i{len(self.arrays_of)}"
+            self.arrays_of[tensor.wire] = self.b.input(name, tensor.element, tensor.shape)
+        return self.arrays_of[tensor.wire]
+
+    def promised(self, indices: Array, size: int) -> None:
+        """Of the model's own inputs alone, which are looked at in each run: what is computed may be any."""
+        promising = {self.arrays_of[name].operand for name in self.graph_inputs if name in self.arrays_of}
+        arrays = {operand.array for operand in promising if isinstance(operand, Access)}
+        if isinstance(indices.operand, Access) and indices.operand.array in arrays:
+            super().promised(indices, size)
+
+
+def _arrays(value: Value) -> Iterator[Tensor]:
+    """What of a result is to be computed."""
+    if isinstance(value, Sequence_):
+        for item in value.items:
+            yield from _arrays(item)
+    elif isinstance(value, Tensor) and value.array is not None:
+        yield value
+
+
+def _wired(settled: Value, computed: Value) -> Iterator[graphs.Tensor]:
+    """The graph's tensors for what is to be computed."""
+    if isinstance(settled, Sequence_) and isinstance(computed, Sequence_):
+        for each, before in zip(settled.items, computed.items, strict=True):
+            yield from _wired(each, before)
+    elif isinstance(settled, Tensor) and isinstance(computed, Tensor) and computed.array is not None:
+        yield graphs.Tensor(settled.wire, settled.element, settled.shape)

@@ -326,9 +326,13 @@ class Walk(ABC):
         import onnx.helper
 
         names = [f"input{k}" for k in range(len(inputs))]
-        node = onnx.helper.make_node(operator, names, ["result"], operator, **attributes)
+        node = onnx.helper.make_node(operator, names, [operator.lower()], **attributes)
         schema = onnx.defs.get_schema(operator, ASKED_OPSET)
-        (result,) = self.call(OPERATORS["", operator], node, schema, inputs, {})
+        self.depth += 1  # its result is none of the model's own tensors
+        try:
+            (result,) = self.call(OPERATORS["", operator], node, schema, inputs, {})
+        finally:
+            self.depth -= 1
         return result
 
     def subgraph(
@@ -447,4 +451,3 @@ def unlike(name: str, taken: set[str]) -> str:
         free = f"{plain}_{number}"
     taken.add(free)
     return free
-

@@ -72,8 +72,8 @@ def _mapped(tensor: onnx.TensorProto, folder: Path) -> Numbers:
     if offset < 0 or length != wanted or offset + length > size:
         raise Refusal(
             f"The initializer {tensor.name} says {count:,} elements ({wanted:,} bytes) from byte "
-            f"{said.get('offset') or 0} of {file.name}, of {said.get('length') or wanted} bytes; the file has "
-            f"{size:,}: it is cut off, or another model's.",
+            f"{said.get('offset') or 0} of {file.name} on, of {said.get('length') or wanted} bytes; the file "
+            f"has {size:,}: it is cut off, or another model's.",
             AGAIN,
         )
     if not count:
