@@ -320,6 +320,7 @@ def test_a_file_that_is_damaged_too_large_or_of_another_opset_is_a_sentence(
     del good.opset_import[:]
     assert "says no opset" in told(good.SerializeToString())
     monkeypatch.setattr(reader, "MODEL_BYTES", 10)
+    monkeypatch.setattr(reader, "WHOLE_BYTES", 10)
     assert "extract_model" in told(good.SerializeToString())
 
 

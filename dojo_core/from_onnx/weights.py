@@ -80,10 +80,7 @@ def _mapped(tensor: onnx.TensorProto, folder: Path) -> Numbers:
         return np.zeros(shape, numpy_dtype(element))
     if bits(element) < 8:
         return _unpacked(tensor, file, offset, length)
-    dtype = numpy_dtype(element).newbyteorder("<")
-    if offset % dtype.itemsize:  # which would make each access of a kernel's cross its words
-        return np.fromfile(file, dtype, count, offset=offset).reshape(shape)
-    return np.memmap(file, dtype, "r", offset, shape)
+    return np.memmap(file, numpy_dtype(element).newbyteorder("<"), "r", offset, shape)
 
 
 def _unpacked(tensor: onnx.TensorProto, file: Path, offset: int, length: int) -> Numbers:
