@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dojo_core.from_onnx.arrays import array_of, stored
 from dojo_core.from_onnx.call import Call, Operator
-from dojo_core.from_onnx.ports import Given, Port
+from dojo_core.from_onnx.ports import Given, NotImported, Port, Reason
 from dojo_core.from_onnx.values import (
     FLOATS,
     KNOWN_ELEMENTS,
@@ -29,11 +29,12 @@ from dojo_core.from_onnx.values import (
 from dojo_core.from_onnx.walk import Walk, completed
 from dojo_core.from_onnx.weights import values_of
 from dojo_core.graph import nodes as graphs
+from dojo_core.graph.build import build
 from dojo_core.graph.emission import unlike
-from dojo_core.graph.graph import as_stored
+from dojo_core.graph.graph import Graph, as_stored
 from dojo_core.graph.kinds import kind_of
 from dojo_core.graph.nodes import Kind, Node
-from dojo_core.primitives.array import Array
+from dojo_core.primitives.array import Array, BuildError
 from dojo_core.primitives.builder import Builder
 from dojo_core.program.tree import Access
 
@@ -73,6 +74,14 @@ def nodes_of(
     ``folder`` is where weights lie that are not in the model itself.
     """
     return completed(lambda asked: _InNodes(model, given or {}, asked, name, folder).nodes_of())
+
+
+def graph_of(nodes: ModelNodes) -> Graph:
+    """The graph of a model's nodes. Raises NotImported where one is no kernel."""
+    try:
+        return build(nodes.name, nodes.inputs, nodes.nodes, nodes.outputs, nodes.constants, nodes.tensors)
+    except (graphs.GraphError, BuildError) as fault:
+        raise NotImported([Reason("graph", nodes.name, str(fault), "")]) from None
 
 
 class _InNodes(Walk):

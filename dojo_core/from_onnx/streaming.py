@@ -1,8 +1,8 @@
 """Large model files: their structure is read, their weights stay where they are.
 
 An ONNX file is a protocol buffer: fields, each a tag and what it holds. All but the elements of large
-initializers is copied; these become external data (a standard way of saying where a tensor's elements lie), of
-the file itself, so that they are mapped when somebody looks at them.
+initializers is copied; these become external data (a standard way of saying where a tensor's elements lie),
+of the file itself, so that they are mapped when somebody looks at them.
 """
 
 from __future__ import annotations
