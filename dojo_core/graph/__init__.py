@@ -3,6 +3,24 @@
 from dojo_core.graph.build import build
 from dojo_core.graph.graph import Call, Graph, Kernel
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
-from dojo_core.graph.run import Model, Share
+from dojo_core.graph.run import Choose, Model, Share
+from dojo_core.graph.store import load, save
+from dojo_core.graph.text import parse_graph, print_graph
 
-__all__ = ["Call", "Graph", "GraphError", "Kernel", "Kind", "Model", "Node", "Share", "Tensor", "build"]
+__all__ = [
+    "Call",
+    "Choose",
+    "Graph",
+    "GraphError",
+    "Kernel",
+    "Kind",
+    "Model",
+    "Node",
+    "Share",
+    "Tensor",
+    "build",
+    "load",
+    "parse_graph",
+    "print_graph",
+    "save",
+]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dojo_core.graph.emission import Emitted, emitted, unlike
+from dojo_core.graph.folding import folded
 from dojo_core.graph.graph import Call, Graph, Kernel, as_stored, check_tensor, repeated
-from dojo_core.graph.nodes import GraphError, Node, Tensor
-from dojo_core.graph.partition import Group, partition
+from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
+from dojo_core.graph.packing import liked_order, reordered
+from dojo_core.graph.partition import partition
+from dojo_core.graph.traits import Traits, traits
+from dojo_core.graph.wiring import Unit, wired
 from dojo_core.primitives import BuildError, identifier
 from dojo_core.primitives.constants import DTYPES
 
@@ -36,12 +41,14 @@ def build(
     values, tensors = _constants(constants or {}, constant_tensors)
     tensors |= {tensor.name: tensor for tensor in inputs}
     tensors |= _made(inputs, nodes, values)
-    ordered = _needed(in_order(nodes, {*values, *(t.name for t in inputs)}), outputs)
     for output in outputs:
         if output not in tensors:
             raise GraphError(f"Nothing gives the output {output}: name a tensor of the model.")
-    groups = partition(ordered, outputs)
-    return _assembled(name, tensors, inputs, outputs, values, groups)
+    ordered = _needed(in_order(nodes, {*values, *(t.name for t in inputs)}), outputs)
+    known = {node.name: traits(node, tensors, values) for node in ordered}
+    left, values = folded(ordered, tensors, values, known)
+    made, stored = _kernels(_needed(left, outputs), tensors, values, outputs, known)
+    return _assembled(name, tensors, inputs, outputs, values, *_packed(made, values), stored)
 
 
 def _constants(
@@ -120,81 +127,101 @@ def _needed(nodes: Sequence[Node], outputs: Collection[str]) -> list[Node]:
 # ---------------------------------------------------------------------------- kernels
 
 
+def _kernels(
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    constants: Mapping[str, Values],
+    outputs: Sequence[str],
+    known: Mapping[str, Traits],
+) -> tuple[list[tuple[Unit, Emitted]], Mapping[str, str]]:
+    """The kernels, and which tensors share another's memory. A group that can be no kernel is taken apart."""
+    alone: set[str] = set()
+    while True:
+        groups = partition(nodes, tensors, constants, outputs, known, alone)
+        wires = wired(nodes, groups, tensors, constants, outputs, known)
+        made: list[tuple[Unit, Emitted]] = []
+        for unit in wires.units:
+            try:
+                made.append((unit, emitted(unit.nodes, tensors, constants, unit.outputs)))
+            except BuildError as fault:
+                members = {node.name for node in unit.nodes if node.kind is not Kind.VIEW}
+                if len(members) < 2 or members <= alone:
+                    names = ", ".join(f"{node.name} ({node.operator})" for node in unit.nodes)
+                    raise GraphError(f"{names}: {fault}") from fault
+                alone |= members
+                break
+        else:
+            return made, wires.stored
+
+
+def _packed(
+    made: Sequence[tuple[Unit, Emitted]], constants: Mapping[str, Values]
+) -> tuple[list[tuple[Unit, Emitted]], dict[str, tuple[Tensor, Values]]]:
+    """The kernels with each constant in the order that its reader likes, and the constants that came by that or
+    are the nodes' own."""
+    packed: list[tuple[Unit, Emitted]] = []
+    new: dict[str, tuple[Tensor, Values]] = {}
+    orders: dict[tuple[str, tuple[int, ...]], str] = {}
+    for unit, each in made:
+        new |= each.constants
+        program, names = each.program, list(each.inputs)
+        for number, (array, name) in enumerate(zip(program.inputs, each.inputs, strict=True)):
+            values = constants.get(name)
+            order = liked_order(program, array) if values is not None else None
+            if values is None or order is None:
+                continue
+            program = reordered(program, array, order)
+            if (name, order) not in orders:
+                orders[name, order] = key = unlike(f"{name}.packed", {*constants, *new})
+                dtype = program.buffer_of[array].dtype
+                laid = np.ascontiguousarray(values.transpose(order))
+                new[key] = Tensor(key, dtype, laid.shape), laid
+            names[number] = orders[name, order]
+        packed.append((unit, replace(each, program=program, inputs=tuple(names))))
+    return packed, new
+
+
 def _assembled(
     name: str,
     tensors: Mapping[str, Tensor],
     inputs: Sequence[Tensor],
     outputs: Sequence[str],
     constants: Mapping[str, Values],
-    groups: Sequence[Group],
+    made: Sequence[tuple[Unit, Emitted]],
+    new: Mapping[str, tuple[Tensor, Values]],
+    stored: Mapping[str, str],
 ) -> Graph:
-    made = _emitted(groups, tensors, constants, outputs)
-    tensors, constants = dict(tensors), dict(constants)
-    for each, _ in made:
-        for key, (tensor, values) in each.constants.items():
-            tensors[key], constants[key] = tensor, values
+    tensors = {**tensors, **{key: tensor for key, (tensor, _) in new.items()}}
+    constants = {**constants, **{key: values for key, (_, values) in new.items()}}
     kernels: dict[str, Kernel] = {}
     known: dict[str, str] = {}  # kernels' names by their text without its name
     calls: list[Call] = []
-    for each, group in made:
+    for unit, each in made:
         text = each.program.text.partition("\n")[2]
         if text not in known:
             known[text] = unlike(each.program.name, kernels)
             kernels[known[text]] = Kernel(known[text], each.program)
-        calls.append(Call(known[text], each.inputs, each.outputs, tuple(node.name for node in group)))
+        taken = tuple(stored.get(n, n) for n in each.inputs)
+        given = tuple(n if n in outputs else stored.get(n, n) for n in each.outputs)
+        nodes = tuple(node.name for node in unit.nodes if node.kind is not Kind.VIEW)
+        calls.append(Call(known[text], taken, given, nodes))
     used = dict.fromkeys(
         [*(t.name for t in inputs), *(n for c in calls for n in (*c.inputs, *c.outputs)), *outputs]
     )
     names = _identifiers(list(used))
     return Graph(
         identifier(name),
-        {names[key]: _renamed(tensors[key], names[key]) for key in used},
+        {names[key]: replace(tensors[key], name=names[key]) for key in used},
         tuple(names[tensor.name] for tensor in inputs),
         tuple(names[key] for key in outputs),
         kernels,
         tuple(
-            Call(c.kernel, tuple(names[n] for n in c.inputs), tuple(names[n] for n in c.outputs), c.nodes)
+            replace(c, inputs=tuple(names[n] for n in c.inputs), outputs=tuple(names[n] for n in c.outputs))
             for c in calls
         ),
         {names[key]: values for key, values in constants.items() if key in used},
         {names[key]: key for key in used if names[key] != key},
     )
-
-
-def _emitted(
-    groups: Sequence[Group],
-    tensors: Mapping[str, Tensor],
-    constants: Mapping[str, Values],
-    outputs: Sequence[str],
-) -> list[tuple[Emitted, Group]]:
-    """The kernel of each group; one that can be no kernel in its parts."""
-    made: list[tuple[Emitted, Group]] = []
-    wanted = _read_outside(groups, outputs)
-    for group, given in zip(groups, wanted, strict=True):
-        try:
-            made.append((emitted(group, tensors, constants, given), group))
-        except BuildError as fault:
-            names = ", ".join(f"{node.name} ({node.operator})" for node in group)
-            raise GraphError(f"{names}: {fault}") from fault
-    return made
-
-
-def _read_outside(groups: Sequence[Group], outputs: Collection[str]) -> list[list[str]]:
-    """Of each group, the tensors that others read, or that are outputs; each is given by one group."""
-    left = set(outputs)
-    for group in groups:
-        inside = {tensor.name for node in group for tensor in node.outputs}
-        left.update(name for node in group for name in node.inputs if name not in inside)
-    given: list[list[str]] = []
-    for group in groups:
-        names = [t.name for node in group for t in node.outputs if t.name in left]
-        left.difference_update(names)
-        given.append(names)
-    return given
-
-
-def _renamed(tensor: Tensor, name: str) -> Tensor:
-    return Tensor(name, tensor.dtype, tensor.shape, tensor.domain)
 
 
 def _identifiers(names: Sequence[str]) -> dict[str, str]:

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.graph.nodes import GraphError, Node, Tensor
-from dojo_core.measure.pool import STORED, from_double, to_double
+from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
+from dojo_core.measure.pool import from_double, numbers
 from dojo_core.primitives import Array, Builder, constant, identifier
 from dojo_core.primitives.elision import accessing
 from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.indices import feeding
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Access, Buffer, Program, Scope, summary
 from dojo_core.program.tree import Node as TreeNode
 
@@ -58,15 +59,16 @@ def emitted(
     for node in nodes:
         for name in node.inputs:
             if name not in arrays:
-                arrays[name] = _array(b, tensors[name], constants.get(name), f"i{len(names)}")
-                names[f"i{len(names)}"] = name
+                key = f"i{len(names)}"
+                arrays[name] = interface(b, tensors[name], constants.get(name), key)
+                names[key] = name
         before = set(b.constants)
         arrays |= run(b, node, arrays)
         for key in b.constants:
             if key not in before:
                 name = unlike(f"{node.name}.{key}", {*tensors, *own})
-                dtype, values = b.inputs[key].dtype, b.constants[key]
-                own[name] = Tensor(name, dtype, b.inputs[key].shape), _stored(values, dtype)
+                dtype = b.inputs[key].dtype
+                own[name] = Tensor(name, dtype, b.inputs[key].shape), from_double(b.constants[key], dtype)
                 names[key] = name
     for number, name in enumerate(outputs):
         b.output(f"o{number}", arrays[name])
@@ -75,6 +77,17 @@ def emitted(
     taken = tuple(names[originals[array]] for array in program.inputs)
     given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
     return Emitted(program, taken, given, {name: own[name] for name in taken if name in own})
+
+
+def interface(b: Builder, tensor: Tensor, values: Values | None, name: str) -> Array:
+    """A tensor as an input of this name; ``values`` are those of a constant, of one element a number."""
+    domain = tensor.domain
+    if values is not None:
+        if values.size == 1:
+            return constant(b, numbers(values, tensor.dtype), tensor.dtype)
+        if tensor.dtype in INTEGERS and values.size:
+            domain = float(values.min()), float(values.max())
+    return b.input(name, tensor.dtype, tensor.shape, domain)
 
 
 def run(b: Builder, node: Node, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -92,27 +105,11 @@ def run(b: Builder, node: Node, arrays: Mapping[str, Array]) -> dict[str, Array]
     return {tensor.name: array for tensor, array in zip(node.outputs, results, strict=True)}
 
 
-def _array(b: Builder, tensor: Tensor, values: Values | None, name: str) -> Array:
-    """A tensor as an input of the kernel; one element that is known as a number."""
-    domain = tensor.domain
-    if values is not None:
-        if values.size == 1:
-            return constant(b, to_double(values, tensor.dtype), tensor.dtype)
-        if tensor.dtype in INTEGERS and values.size:
-            domain = float(values.min()), float(values.max())
-    return b.input(name, tensor.dtype, tensor.shape, domain)
-
-
-def _stored(values: Values, dtype: str) -> Values:
-    if dtype in INTEGERS or dtype == "bool":
-        return values.astype(STORED[dtype])
-    return from_double(values.astype(np.float64), dtype)
-
-
 def kernel_name(nodes: Iterable[Node]) -> str:
-    """A kernel's name by its nodes' operators: ``matmul_add_gelu``."""
+    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``."""
     words: list[str] = []
-    for node in nodes:
+    nodes = list(nodes)
+    for node in [n for n in nodes if n.kind is not Kind.VIEW] or nodes:
         word = identifier(node.operator.rpartition(".")[2].lower())
         if not words or words[-1] != word:
             words.append(word)
@@ -142,27 +139,21 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
     values of one model from those of another.
     """
     order = summary(program.body).first_accessed
+    temporaries = [a for a in order if a not in program.interface]
     names: dict[str, str] = {}
-    for letter, arrays in (
-        ("x", program.inputs),
-        ("y", program.outputs),
-        ("t", [a for a in order if a not in program.interface]),
-    ):
+    for letter, arrays in (("x", program.inputs), ("y", program.outputs), ("t", temporaries)):
         used = [array for array in order if array in set(arrays)]
         names |= {array: f"{letter}{number}" for number, array in enumerate(used, 1)}
-    clash = names.keys() & program.tables.keys()
-    assert not clash
     indices = feeding(program)
-    buffers = [
-        Buffer(names[b.name], b.dtype, b.dims, b.location, (names[b.name],))
-        for b in program.buffers
-        if b.name in names
-    ]
     renamed = Program.make(
         program.name,
         tuple(names[a] for a in order if a in program.inputs),
         tuple(names[a] for a in order if a in program.outputs),
-        tuple(buffers),
+        tuple(
+            Buffer(names[b.name], b.dtype, b.dims, b.location, (names[b.name],))
+            for b in program.buffers
+            if b.name in names
+        ),
         tuple(_renamed(node, names) for node in program.body),
         domains=tuple(
             replace(d, array=names[d.array])
@@ -170,7 +161,7 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
             if d.array in indices and d.array in names
         ),
     )
-    return renamed, names
+    return parse(renamed.text), names
 
 
 def _renamed(node: TreeNode, names: Mapping[str, str]) -> TreeNode:

@@ -28,6 +28,9 @@ class Kernel:
 class Call:
     """A kernel on tensors: ``inputs`` and ``outputs`` are names, in the order of its program's.
 
+    A tensor may have another shape than the program's array, but as many elements: in row-major order they are
+    the same memory.
+
     ``nodes`` are the model's nodes that it computes.
     """
 
@@ -37,7 +40,7 @@ class Call:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A model as kernels and calls, in an order in which each call's inputs are there.
 
@@ -128,7 +131,7 @@ def _check_fit(graph: Graph, program: Program, name: str, array: str) -> None:
         raise GraphError(f"A call of {program.name} names the tensor {name}, which the graph has not.")
     buffer = program.buffer_of[array]
     wanted = Tensor(array, buffer.dtype, tuple(d.size for d in buffer.dims))
-    if (tensor.dtype, tensor.shape) != (wanted.dtype, wanted.shape):
+    if (tensor.dtype, tensor.size) != (wanted.dtype, wanted.size):
         raise GraphError(f"{program.name} wants {wanted.kind} for its {array}, and {name} is {tensor.kind}.")
 
 
