@@ -47,9 +47,11 @@ def interpreted(graph: Graph, inputs: dict[str, Any]) -> dict[str, Any]:
     arrays = {names[label]: values for label, values in inputs.items()} | dict(graph.constants)
     for call in graph.calls:
         program = graph.kernels[call.kernel].program
-        given = interpret(program, dict(zip(program.inputs, (arrays[n] for n in call.inputs), strict=True)))
-        arrays |= zip(call.outputs, (given[array] for array in program.outputs), strict=True)
-    return {graph.label(name): arrays[name] for name in graph.outputs}
+        shapes = [[d.size for d in program.buffer_of[array].dims] for array in program.inputs]
+        given = [np.reshape(arrays[name], shape) for name, shape in zip(call.inputs, shapes, strict=True)]
+        made = interpret(program, dict(zip(program.inputs, given, strict=True)))
+        arrays |= zip(call.outputs, (made[array] for array in program.outputs), strict=True)
+    return {graph.label(n): np.reshape(arrays[n], graph.tensors[n].shape) for n in graph.outputs}
 
 
 MLP = a_model(
