@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core.graph.graph import Graph
-from dojo_core.graph.run import Model, Share, promises
+from dojo_core.graph.run import Model, Share
 from dojo_core.measure.pool import draw, to_double
 from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.tree import Domain
@@ -27,12 +27,10 @@ RUNS, SECONDS = 10, 2.0  # of a timing, at least and about
 def drawn_inputs(graph: Graph, seed: int = 0) -> dict[str, Values]:
     """Random inputs by the model's names, as they are stored; what places are made of lies within."""
     rng = np.random.default_rng(seed)
-    within = promises(graph)
     inputs: dict[str, Values] = {}
     for name in graph.inputs:
         tensor = graph.tensors[name]
-        low_high = within.get(name, tensor.domain)
-        domain = None if low_high is None else Domain(name, *low_high)
+        domain = None if tensor.domain is None else Domain(name, *tensor.domain)
         inputs[graph.label(name)] = draw(tensor.dtype, tensor.shape, rng, domain)
     return inputs
 
