@@ -65,7 +65,7 @@ ATTENTION = a_model(
     initializer=[*weights(s=(16,), o=(16,), wqkv=(16, 48), wo=(16, 16)), number([1, 6, 2, 8], "heads"), number([1, 6, 16], "flat"), number(np.float32(8**-0.5), "scale")],
 )  # fmt: skip
 RECURRENT = a_model(
-    [node("Gather", "table tokens", "e"), node("LSTM", "e w r b", "all last"), node("Squeeze", "last axes", "h"), node("MatMul", "h v", "y")],
+    [node("Gather", "table tokens", "e"), node("LSTM", "e w r b", "all last", hidden_size=4), node("Squeeze", "last axes", "h"), node("MatMul", "h v", "y")],
     {"tokens": ([5, 2], TensorProto.INT64)}, ["y"],
     initializer=[*weights(table=(11, 6), w=(1, 16, 6), r=(1, 16, 4), b=(1, 32), v=(4, 3)), number([0], "axes")],
 )  # fmt: skip

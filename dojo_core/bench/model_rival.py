@@ -24,17 +24,15 @@ class NoRival(Exception):
 class OnnxRuntime:
     """A session on a model's file, with inputs as a graph's are stored. Use it as a context manager.
 
-    ``outputs`` are its results by name, as the graph would store them. Raises NoRival where it is not
+    ``outputs`` are its results by name. Raises NoRival where it is not
     installed, or does not take the model.
     """
 
     def __init__(self, model: Path, graph: Graph, inputs: Mapping[str, Values]) -> None:
         self._folder = TemporaryDirectory(prefix="dojo-model-")
         given, results = (Path(self._folder.name) / name for name in ("inputs.npz", "outputs.npz"))
-        dtypes = {graph.label(name): graph.tensors[name].dtype for name in (*graph.inputs, *graph.outputs)}
-        taken = {
-            name: array.view(np.bool_) if dtypes[name] == "bool" else array for name, array in inputs.items()
-        }
+        truths = {graph.label(name) for name in graph.inputs if graph.tensors[name].dtype == "bool"}
+        taken = {name: a.view(np.bool_) if name in truths else a for name, a in inputs.items()}
         np.savez(given, allow_pickle=False, **taken)
         script = str(SCRIPTS / "onnx_model.py")
         self._process = Process(
@@ -51,10 +49,7 @@ class OnnxRuntime:
             raise NoRival(f"ONNX Runtime did not run {model}: {answer.get('message')}{remedy}")
         self.by = str(answer["by"])
         with np.load(results) as archive:
-            self.outputs = {
-                name: archive[name].view(np.uint8) if name in truths else archive[name]
-                for name in archive.files
-            }
+            self.outputs = {name: archive[name] for name in archive.files}
 
     def __enter__(self) -> OnnxRuntime:
         return self
