@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 from dojo_core.from_onnx import reader, streaming  # noqa: E402
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of  # noqa: E402
 from dojo_core.from_onnx.importer import import_model  # noqa: E402
-from dojo_core.from_onnx.ports import Given, NotImported  # noqa: E402
+from dojo_core.from_onnx.ports import NotImported  # noqa: E402
 from dojo_core.from_onnx.reader import folder_of, read_model  # noqa: E402
 from dojo_core.from_onnx.values import Refusal  # noqa: E402
 from dojo_core.graph.nodes import Kind  # noqa: E402
@@ -101,3 +101,145 @@ def test_each_operator_is_a_node_of_its_kind_and_weights_are_constants() -> None
     assert set(nodes.constants) == {t.name for t in CONV_NET.graph.initializer}
     (embedding, lstm, *_) = nodes_of(RECURRENT).nodes
     assert embedding.inputs == ("table", "tokens") and lstm.kind is Kind.OTHER
+
+
+def test_loops_are_unrolled_into_nodes_and_branches_on_data_are_chosen_between() -> None:
+    body = helper.make_graph(
+        [node("Identity", "go", "on"), node("Mul", "v half", "h"), node("Add", "h x", "w"), node("Identity", "w", "row")], "body",
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (("i", TensorProto.INT64, []), ("go", TensorProto.BOOL, []), ("v", TensorProto.FLOAT, [3]))],
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (("on", TensorProto.BOOL, []), ("w", TensorProto.FLOAT, [3]), ("row", TensorProto.FLOAT, [3]))],
+        initializer=[number(np.float32(0.5), "half")],
+    )  # fmt: skip
+    yes, no = (
+        helper.make_graph([node(op, "last", op)], op, [], [helper.make_tensor_value_info(op, 1, [3])])
+        for op in ("Neg", "Abs")
+    )
+    model = a_model(
+        [
+            helper.make_node("Loop", ["count", "going", "x"], ["last", "rows"], body=body), node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c"),
+            helper.make_node("If", ["c"], ["y"], then_branch=yes, else_branch=no),
+        ],
+        {"x": [3]}, ["rows", "y"], initializer=[number(4, "count"), number(True, "going"), number(np.float32(0), "zero")],
+    )  # fmt: skip
+    nodes = nodes_of(model)
+    assert [n.operator for n in nodes.nodes].count("Mul") == 4
+    for x in (drawn(3), -np.ones(3, np.float32)):
+        wanted = dict(zip(("rows", "y"), ReferenceEvaluator(model).run(None, {"x": x}), strict=True))
+        given = reference(graph_of(nodes), {"x": x})
+        for name in wanted:
+            np.testing.assert_allclose(given[name], wanted[name], rtol=1e-5)
+
+
+def test_outputs_that_are_inputs_constants_or_the_same_have_names_of_their_own() -> None:
+    model = a_model(
+        [node("Identity", "x", "same"), node("Add", "x w", "t"), node("Identity", "t", "again"), node("Shape", "x", "size")],
+        {"x": [2, 3]}, ["same", "again", "t", "w", "size"], initializer=weights(w=(3,)),
+    )  # fmt: skip
+    x = drawn((2, 3))
+    wanted = ReferenceEvaluator(model).run(None, {"x": x})
+    given = Model(graph_of(nodes_of(model))).run({"x": x})
+    assert list(given) == ["same", "again", "t", "w", "size"]
+    for ours, theirs in zip(given.values(), wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_names_may_be_words_of_c_long_or_no_identifiers() -> None:
+    long = "layer/" + "very_" * 40 + "deep:0"
+    model = a_model(
+        [helper.make_node("MatMul", ["int", "layer/fc weight"], [long]), helper.make_node("Relu", [long], ["for"])],
+        {"int": [2, 3]}, ["for"], initializer=weights(**{"layer/fc weight": (3, 4)}),
+    )  # fmt: skip
+    x = drawn((2, 3))
+    given = Model(graph_of(nodes_of(model))).run({"int": x})
+    np.testing.assert_allclose(given["for"], ReferenceEvaluator(model).run(None, {"int": x})[0], rtol=1e-5)
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def test_weights_of_large_files_and_beside_them_stay_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(streaming, "KEPT", 64)
+    inside, beside = tmp_path / "inside.onnx", tmp_path / "beside.onnx"
+    onnx.save(MLP, inside)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(MLP)
+    onnx.save(copy, beside, save_as_external_data=True, location="weights.bin", size_threshold=64)
+    for file in (inside, beside):
+        model = read_model(file)
+        assert not any(t.raw_data for t in model.graph.initializer if np.prod(t.dims) > 16)
+        nodes = nodes_of(model, folder=folder_of(file))
+        for tensor in MLP.graph.initializer:
+            np.testing.assert_array_equal(nodes.constants[tensor.name], numpy_helper.to_array(tensor))
+        imported = import_model(model, folder=folder_of(file))
+        np.testing.assert_array_equal(imported.weights["w1"], numpy_helper.to_array(MLP.graph.initializer[0]))
+    with pytest.raises(NotImported, match="beside the model"):
+        nodes_of(read_model(beside))
+
+
+def test_a_large_file_that_is_damaged_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(streaming, "KEPT", 64)
+    file, content = tmp_path / "model.onnx", bytearray(MLP.SerializeToString())
+
+    def told() -> str:
+        file.write_bytes(content)
+        with pytest.raises((Refusal, NotImported)) as refused:
+            nodes_of(read_model(file), folder=folder_of(file))
+        return str(refused.value)
+
+    for cut in (1, 100, len(content) // 2):
+        content = content[:-cut]
+        assert "damaged" in told()
+    content = bytearray(b"\xff" * 200)
+    assert "damaged" in told()
+    monkeypatch.setattr(reader, "MODEL_BYTES", 50)
+    content = bytearray(MLP.SerializeToString())
+    assert "beside its initializers" in told()
+
+
+def test_weights_elsewhere_cut_off_or_behind_links_are_told(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "w.bin").write_bytes(bytes(40))
+    (tmp_path / "secret").write_bytes(bytes(64))
+    (folder / "link.bin").symlink_to(tmp_path / "secret")
+
+    def told(location: str, **entries: str) -> str:
+        said = [
+            onnx.StringStringEntryProto(key=k, value=v) for k, v in {"location": location, **entries}.items()
+        ]
+        tensor = TensorProto(
+            name="w", data_type=1, dims=[16], data_location=TensorProto.EXTERNAL, external_data=said
+        )
+        (folder / "m.onnx").write_bytes(
+            a_model([node("Add", "x w", "y")], {"x": [16]}, ["y"], initializer=[tensor]).SerializeToString()
+        )
+        with pytest.raises((Refusal, NotImported)) as refused:
+            nodes_of(read_model(folder / "m.onnx"), folder=folder_of(folder / "m.onnx"))
+        return str(refused.value)
+
+    assert "16 elements (64 bytes) from byte 0 of w.bin on, of 64 bytes; the file has 40" in told("w.bin")
+    assert "cut off" in told("w.bin", offset="-8") and "cut off" in told("w.bin", length="8")
+    assert "outside of the model's folder" in told("link.bin")
+    assert "outside of the model's folder" in told("../secret")
+    assert "not beside the model" in told("none.bin")
+
+
+@pytest.mark.parametrize(
+    "model, said",
+    [
+        (a_model([node("Add", "x z", "y"), node("Relu", "y", "z")], {"x": [2]}, ["z"]), "Relu (z): the nodes are in a circle, or out of order"),
+        (a_model([node("MatMul", "x w", "y")], {"x": [2, 3]}, ["y"]), "Nothing gives its input w"),
+        (a_model([node("Relu", "x", "y")], {"x": ["batch", 3]}, ["y"]), "(batch), and a kernel's sizes are fixed. Give them: --shape x=4x3"),
+        (a_model([node("NonZero", "x", "n"), node("Unheard", "x", "u")], {"x": [2]}, ["n", "u"]), "Unheard (u): The operator Unheard is not known"),
+        (a_model([node("Relu", "x", "y"), node("Neg", "x", "y")], {"x": [2]}, ["y"]), "the tensor y is given twice"),
+    ],
+)  # fmt: skip
+def test_what_is_no_model_is_a_sentence(model: Any, said: str) -> None:
+    with pytest.raises((NotImported, Refusal)) as refused:
+        reader.check(model)
+        nodes_of(model)
+    assert said in str(refused.value)
