@@ -3,26 +3,40 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup brings it")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
+import dojo_core  # noqa: E402
+from agents.cli import app  # noqa: E402
+from agents.model_tuning import spread  # noqa: E402
+from dojo_core.cli import models  # noqa: E402
+from dojo_core.export import Choice  # noqa: E402
 from dojo_core.from_onnx import reader, streaming  # noqa: E402
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of  # noqa: E402
 from dojo_core.from_onnx.importer import import_model  # noqa: E402
 from dojo_core.from_onnx.ports import NotImported  # noqa: E402
 from dojo_core.from_onnx.reader import folder_of, read_model  # noqa: E402
 from dojo_core.from_onnx.values import Refusal  # noqa: E402
+from dojo_core.graph import trial  # noqa: E402
+from dojo_core.graph.graph import Graph  # noqa: E402
 from dojo_core.graph.nodes import Kind  # noqa: E402
 from dojo_core.graph.reference import reference  # noqa: E402
 from dojo_core.graph.run import Model  # noqa: E402
+from dojo_core.program.text import parse  # noqa: E402
 from tests.test_onnx import a_model, node  # noqa: E402
 
 RNG = np.random.default_rng(34)
@@ -243,3 +257,136 @@ def test_what_is_no_model_is_a_sentence(model: Any, said: str) -> None:
         reader.check(model)
         nodes_of(model)
     assert said in str(refused.value)
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+def invoked(*arguments: object, code: int = 0) -> str:
+    """What a command prints, without what it says aside."""
+    answer = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert answer.exit_code == code, answer.output
+    return answer.stdout if code == 0 else answer.output
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the model ``mlp.onnx`` and its graph. Timings are short there, the records its own."""
+    monkeypatch.setattr(trial, "SECONDS", 0.01)
+    monkeypatch.setattr(trial, "ROUND_SECONDS", 0.0)
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    onnx.save(MLP, tmp_path / "mlp.onnx")
+    told = invoked("import", tmp_path / "mlp.onnx", "--model", "--to", tmp_path / "mlp.dojo")
+    assert "2 calls of 2 kernels" in told
+    return tmp_path
+
+
+def test_which_models_become_a_graph_is_said(folder: Path) -> None:
+    assert invoked("import", folder / "mlp.onnx").startswith("kernel mlp")  # few nodes: one kernel's text
+    assert invoked("import", folder / "mlp.onnx", "--model").startswith("graph mlp")
+    assert "can be taken: 2 calls" in invoked("import", folder / "mlp.onnx", "--model", "--check")
+    onnx.save(ATTENTION, folder / "attention.onnx")
+    assert invoked("import", folder / "attention.onnx").startswith("graph attention")
+    assert invoked("import", folder / "attention.onnx", "--kernel").startswith("kernel attention")
+
+
+def test_a_model_is_timed_with_each_kernel_s_share(folder: Path) -> None:
+    told = json.loads(invoked("time", "--model", folder / "mlp.dojo", "--from", "start", "--json"))
+    assert told["right"] and told["seconds"] > 0
+    assert [call["nodes"] for call in told["calls"]] == [["Gemm_h1", "Relu_h2"], ["Gemm_logits", "Softmax_y"]]
+    assert sum(call["share"] for call in told["calls"]) == pytest.approx(1)
+
+
+def test_a_wrong_program_makes_the_model_wrong(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = models.choices
+
+    def wrong(graph: Graph, *about: Any) -> dict[str, Choice]:
+        chosen = true(graph, *about)
+        name, choice = next(iter(chosen.items()))
+        text = choice.program.text.replace("max(", "min(")
+        return {**chosen, name: replace(choice, program=parse(text))}
+
+    monkeypatch.setattr(models, "choices", wrong)
+    assert "y is wrong" in invoked("time", "--model", folder / "mlp.dojo", "--from", "start", code=1)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["time"], "Name a kernel"), (["time", "softmax", "--model", "{}"], "timed as it is"), (["time", "softmax", "--against", "{}"], "give --model too"),
+        (["time", "--model", "{}", "--from", "nowhere"], "best, heuristic, start"), (["export", "--to", "x"], "Name the kernels"),
+        (["export", "softmax", "--model", "{}", "--to", "x"], "Name the kernels"), (["tune", "softmax", "--model", "{}"], "leave kernels"),
+        (["time", "--model", "{}.npz"], "is no text"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_with_a_model_is_said(arguments: list[str], said: str, folder: Path) -> None:
+    given = [each.format(folder / "mlp.dojo") for each in arguments]
+    assert said in " ".join(invoked(*given, code=1).split())
+
+
+def test_a_search_spends_its_budget_by_share() -> None:
+    assert spread(100, {"a": 0.1, "b": 0.7, "c": 0.004, "d": 0.196}) == {"b": 70, "d": 20, "a": 10}
+    assert spread(1, {"a": 0.5, "b": 0.5}) == {"a": 1, "b": 1}  # (rounded to nothing: still one each)
+
+
+def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
+    """C through ctypes, as any language calls it, and the Python package; both with the file of constants."""
+    place = folder / "library"
+    invoked("export", "--model", folder / "mlp.dojo", "--from", "start", "--to", place, "--name", "fast_mlp")
+    sources = [place / "library.c", *(place / "kernels").glob("*.c")]
+    built = place / "fast_mlp" / "libfast_mlp.so"
+    flags = [
+        "-std=gnu11",
+        "-O0",
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Werror",
+        "-Wno-psabi",
+        "-DFAST_MLP_NATIVE",
+        "-DKERNEL_LEVEL=native",
+    ]
+    subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(built), "-lm"], check=True)
+    x = INPUTS["mlp"]["x"]
+    wanted = ReferenceEvaluator(MLP).run(None, {"x": x})[0]
+
+    library = ctypes.CDLL(str(built))
+    library.fast_mlp_weights.restype = ctypes.c_void_p
+    load_weights = library.fast_mlp_weights
+    assert load_weights(str(place / "README.md").encode()) is None  # not that file
+    weights = load_weights(str(place / "fast_mlp" / "model.weights").encode())
+    y = np.zeros((4, 10), np.float32)
+    assert library.fast_mlp_run(ctypes.c_void_p(weights), x.ctypes, y.ctypes, None) == 0
+    np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-6)
+    assert library.fast_mlp_run(ctypes.c_void_p(weights), x.ctypes, x.ctypes, None) == 3  # an output overlaps
+
+    script = (
+        "import numpy as np, fast_mlp\n"
+        "print(fast_mlp.run({'x': np.load('x.npy')})['y'].tolist())\n"
+        "try: fast_mlp.run({'z': 0})\n"
+        "except ValueError as fault: print(fault)\n"
+    )
+    np.save(folder / "x.npy", x)
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env={"PYTHONPATH": str(place)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    given, fault = answer.stdout.splitlines()
+    np.testing.assert_allclose(json.loads(given), wanted, rtol=1e-4, atol=1e-6)
+    assert "no input 'z': it takes x float32 [4, 24]" in fault
+
+
+def test_a_model_runs_from_python_at_the_sizes_of_its_inputs(folder: Path) -> None:
+    weights_ = weights(w=(3, 2))
+    onnx.save(
+        a_model([node("MatMul", "x w", "y")], {"x": ["batch", 3]}, ["y"], initializer=weights_),
+        folder / "open.onnx",
+    )
+    for batch in (1, 4):
+        x = drawn((batch, 3))
+        (y,) = dojo_core.run(folder / "open.onnx", {"x": x}).values()
+        np.testing.assert_allclose(y, x @ numpy_helper.to_array(weights_[0]), rtol=1e-5)
