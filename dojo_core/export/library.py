@@ -9,7 +9,6 @@ from dojo_core.export import ported
 from dojo_core.export.choice import Choice, NotExported
 from dojo_core.export.kernel import (
     C_TYPES,
-    NUMPY_TYPES,
     Array,
     Instance,
     comment,
@@ -20,6 +19,7 @@ from dojo_core.export.kernel import (
 from dojo_core.export.names import library_name
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.program.dtypes import NUMPY_TYPES
 from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.targets.cpu.instruction_set import InstructionSet
 

@@ -44,8 +44,8 @@ class Model:
 
     What programs copy of constants, such as packed weights, they copy once, when the model is made:
     ``prepare_seconds`` is what that took. ``memory_bytes`` is what lies between calls, which the next run
-    reuses. Names are the model's own. Runs in several threads go one after the other; the kernels' own threads
-    are as their programs say.
+    reuses. Names are the model's own. Runs in several threads go one after the other; the kernels' own
+    threads are as their programs say.
     """
 
     def __init__(self, graph: Graph, choose: Choose | None = None, policy: str = "reassoc") -> None:
