@@ -53,8 +53,8 @@ NUMPY_TYPES = {
     "f6e3m2fn": "float6_e3m2fn", "f4e2m1fn": "float4_e2m1fn", "i4": "int4", "u4": "uint4", "i2": "int2",
     "u2": "uint2",
 }  # fmt: skip
-"""In Python: NumPy and PyTorch share these names, down to eight bits; bfloat16 and what is only stored
-come to NumPy from the package ml_dtypes."""
+"""What each is called in Python: NumPy and PyTorch share these names, down to eight bits; bfloat16 and what
+is only stored come to NumPy from the package ml_dtypes."""
 
 # Bits of the numbers that a dtype holds without rounding: whole numbers up to 2**bits.
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
