@@ -44,13 +44,14 @@ class Model:
 
     What programs copy of constants, such as packed weights, they copy once, when the model is made:
     ``prepare_seconds`` is what that took. ``memory_bytes`` is what lies between calls, which the next run
-    reuses. Names are the model's own. Runs in several threads go one after the other; the kernels' own threads
-    are as their programs say.
+    reuses. Names are the model's own. Runs in several threads go one after the other; the kernels' own
+    threads are as their programs say.
     """
 
     def __init__(self, graph: Graph, choose: Choose | None = None, policy: str = "reassoc") -> None:
         """``choose`` tells for each kernel which program runs: by default its start program. Raises
-        GraphError where one cannot be compiled, or has other arrays than its kernel."""
+        GraphError where one cannot be compiled, or has other arrays than its kernel. Compilers wait while the
+        machine measures."""
         self.graph = graph
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
         parts = {name: _parts(graph, name, program) for name, program in self.programs.items()}
@@ -65,7 +66,7 @@ class Model:
         places = plan(graph)
         self.memory_bytes = places.bytes
         self._memory = aligned(places.bytes)
-        self._promises = _promises(graph)
+        self._promises = promises(graph)
         self._slots: dict[str, list[tuple[Any, int]]] = {n: [] for n in (*graph.inputs, *graph.outputs)}
         self._lock = threading.Lock()
 
@@ -123,7 +124,10 @@ class Model:
         return self._results(given, outputs)
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[Share]:
-        """How long each call takes in whole runs of the model, one after the other: the least of several."""
+        """How long each call takes in whole runs of the model, one after the other: the least of several.
+
+        Whoever reports it holds the measuring lock (``measure.exclusive.measuring``) meanwhile.
+        """
         given = self._taken(inputs)
         outputs = self._outputs()
         least = [float("inf")] * len(self._steps)
@@ -220,7 +224,7 @@ def _code(program: Program, policy: str) -> Code:
 def _loaded(codes: Mapping[tuple[str, str], Code]) -> dict[tuple[str, str], Any]:
     """Each program as a function of this process."""
     functions: dict[tuple[str, str], Any] = {}
-    for key, built in zip(codes, build(list(codes.values()), beside=True), strict=True):
+    for key, built in zip(codes, build(list(codes.values())), strict=True):
         if isinstance(built, CompileError):
             raise GraphError(f"{key[0]} does not compile: {built.message}")
         function = getattr(ctypes.CDLL(built.library), built.symbol)
@@ -242,17 +246,17 @@ def _parts(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:
     return {EACH_RUN: program} if parts is None else {EACH_RUN: parts.each_run, ONCE: parts.once}
 
 
-def _promises(graph: Graph) -> dict[str, tuple[float, float]]:
+def promises(graph: Graph) -> dict[str, tuple[float, float]]:
     """Between which values inputs have to lie, for a kernel makes places of them."""
-    promises: dict[str, tuple[float, float]] = {}
+    known: dict[str, tuple[float, float]] = {}
     for call in graph.calls:
         program = graph.kernels[call.kernel].program
         for array, name in zip(program.inputs, call.inputs, strict=True):
             promise = promised(program, array)
             if promise is not None and name in graph.inputs:
-                low, high = promises.get(name, promise)
-                promises[name] = max(low, promise[0]), min(high, promise[1])
-    return promises
+                low, high = known.get(name, promise)
+                known[name] = max(low, promise[0]), min(high, promise[1])
+    return known
 
 
 # ---------------------------------------------------------------------------- memory
