@@ -1,4 +1,4 @@
-"""The backend ``dojo`` of ``torch.compile``: what it is called with, and when it leaves a graph to PyTorch."""
+"""The backend ``dojo`` of ``torch.compile``: when it compiles a graph, and when it leaves it to PyTorch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import torch
 import torch.fx
-from functorch.compile import make_boxed_func
 from torch._dynamo import disable
-from torch._functorch.aot_autograd import aot_module_simplified
+from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 from torch._guards import TracingContext
 
 from agents.torch_backend.decompositions import decompositions
@@ -52,7 +51,9 @@ def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Set
     def forward(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
         # The placeholders are the traced module's, but those that are written to are no constants.
         context = TracingContext.try_get()
-        written = set(context.fw_metadata.mutated_inp_runtime_indices) if context and context.fw_metadata else ()
+        written = (
+            set(context.fw_metadata.mutated_inp_runtime_indices) if context and context.fw_metadata else ()
+        )
         kept = {k: t for k, t in fixed.items() if k not in written} if len(examples) == len(inputs) else {}
         return make_boxed_func(split(graph, settings, kept))
 
@@ -72,7 +73,8 @@ def _weights(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> dict[int, t
     return {
         k: tensor
         for k, (node, tensor) in enumerate(zip(placeholders, inputs, strict=True))
-        if "_dynamo_static_input_type" in node.meta.get("tensor_dict", {}) and isinstance(tensor, torch.Tensor)
+        if "_dynamo_static_input_type" in node.meta.get("tensor_dict", {})
+        and isinstance(tensor, torch.Tensor)
     }
 
 

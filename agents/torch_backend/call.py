@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 from dojo_core import primitives as p
 from dojo_core.graph.nodes import Kind
@@ -29,7 +29,10 @@ class Operator:
 OPERATORS: dict[str, Operator] = {}  # by name and overload: "add.Tensor", "mm.default"
 
 
-def aten(*names: str, kind: Kind) -> Callable[[Translation], Translation]:
+Function = TypeVar("Function", bound=Translation)
+
+
+def aten(*names: str, kind: Kind) -> Callable[[Function], Function]:
     """Enter a translation into the table; a name without an overload means ``default``.
 
     The function takes the call, then the operator's arguments by ATen's own names and order: tensors as
@@ -37,7 +40,7 @@ def aten(*names: str, kind: Kind) -> Callable[[Translation], Translation]:
     (device, layout, pin_memory, non_blocking, memory_format) are left out.
     """
 
-    def entered(translate: Translation) -> Translation:
+    def entered(translate: Function) -> Function:
         for name in names:
             key = name if "." in name else f"{name}.default"
             assert key not in OPERATORS, f"{key} is there twice"

@@ -14,7 +14,7 @@ WORDS: dict[torch.dtype, str] = {
 
 
 def word_of(dtype: torch.dtype) -> str:
-    """The Dojo's word. Raises Refusal for a dtype that texts do not have (complex, quantised, 8-bit floats)."""
+    """The Dojo's word. Raises Refusal for a dtype that texts do not have, such as complex ones."""
     if dtype not in WORDS:
         name = str(dtype).removeprefix("torch.")
         raise Refusal(f"texts have no dtype {name}", "convert it to one of " + ", ".join(WORDS.values()))

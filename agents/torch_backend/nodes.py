@@ -139,7 +139,7 @@ def _results(node: torch.fx.Node) -> list[Tensor]:
 def _wanted(node: torch.fx.Node, results: Sequence[Tensor]) -> list[int]:
     """Which results anything reads. Raises Refusal for one without elements."""
     if isinstance(node.meta["val"], (list, tuple)):
-        wanted = sorted({int(user.args[1]) for user in node.users if is_item(user)})  # type: ignore[arg-type]
+        wanted = sorted({int(user.args[1]) for user in node.users if is_item(user)})
     else:
         wanted = [0]
     for k in wanted:
@@ -215,5 +215,3 @@ def _tried(emission: _Emission, given: Sequence[Tensor]) -> Mapping[int, tuple[i
     except BuildError as error:
         raise Refusal(str(error).rstrip(".")) from error
     return {numbers[name]: promise for name, promise in promises.items() if name in numbers}
-
-

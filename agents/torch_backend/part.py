@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,15 +13,12 @@ import torch
 import torch.fx
 from torch.utils._python_dispatch import _disable_current_modes
 
-from agents.graphs.programs import heuristic, recorded
-from agents.graphs.searching import search
 from agents.torch_backend.nodes import is_item, tensor_name, tensor_of, translated
+from agents.torch_backend.programs import choice
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
 from agents.torch_backend.tensors import Values, from_stored, stored
-from dojo_core.graph import Graph, GraphError, Kind, Model, Node, Tensor, build
-from dojo_core.measure.records import Records
-from dojo_core.program.tree import Program
+from dojo_core.graph import GraphError, Kind, Model, Node, Tensor, build
 
 # Views with all elements of what they view: what is promised of places holds of the input behind them too.
 _WHOLE = {"view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "expand", "permute", "alias", "clone"}
@@ -47,9 +44,9 @@ class _Result:
 class Part:
     """A graph compiled: called with its placeholders' tensors in order, gives the list of its results.
 
-    ``fixed`` are placeholders, by their number, whose tensors are constants: weights that are laid out once.
-    A call with another tensor in their place, or with one that was written to, compiles anew. Calls in several
-    threads go one after the other.
+    ``fixed`` are placeholders, by their number, whose tensors are constants: weights that are laid out
+    once. A call with another tensor in their place, or with one that was written to, compiles anew. Calls in
+    several threads go one after the other.
     """
 
     def __init__(
@@ -90,7 +87,7 @@ class Part:
                     {name: stored(tensor) for name, tensor in constants.items()},
                     [tensor_of(name, tensor) for name, tensor in constants.items()],
                 )
-            self._model = Model(graph, _choice(graph, self._settings), self._settings.policy)
+            self._model = Model(graph, choice(graph, self._settings), self._settings.policy)
         except GraphError as fault:
             raise Refusal(str(fault).rstrip(".")) from fault
         self._wanted = [
@@ -113,9 +110,7 @@ class Part:
         except GraphError as fault:
             raise IndexError(str(fault)) from None
         return [
-            result.tensor(values[result.name])
-            if isinstance(result, _Result)
-            else given[result]
+            result.tensor(values[result.name]) if isinstance(result, _Result) else given[result]
             for result in self._results
         ]
 
@@ -159,18 +154,6 @@ def _listed(results: Any) -> list[torch.fx.Node]:
 def _result(node: torch.fx.Node) -> _Result:
     value = node.meta["val"]
     return _Result(tensor_name(node), value.dtype, tuple(value.stride()), value.is_contiguous())
-
-
-def _choice(graph: Graph, settings: Settings) -> Callable[[Program], Program]:
-    """Which program runs for a kernel."""
-    if not (settings.budget or settings.records):
-        return lambda start: heuristic(start, settings.policy)
-    with Records() as records:
-        if settings.budget:
-            search(graph, settings.budget, records, settings.policy)
-        choose = recorded(records, settings.policy)
-        programs = {kernel.program.hash: choose(kernel.program) for kernel in graph.kernels.values()}
-    return lambda start: programs[start.hash]
 
 
 def _version(tensor: torch.Tensor) -> tuple[int, int]:

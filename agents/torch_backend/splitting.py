@@ -39,8 +39,9 @@ def refusals(graph: torch.fx.Graph) -> dict[torch.fx.Node, Refusal]:
 def split(
     module: torch.fx.GraphModule, settings: Settings, fixed: Mapping[int, torch.Tensor]
 ) -> Callable[..., Any]:
-    """A graph of ATen operators as a function of the same arguments and results, the most of it compiled by the
-    Dojo. ``fixed``: placeholders whose tensors are constants. One line of the log says what is not, and why.
+    """A graph of ATen operators as a function of the same arguments and results, as much of it as can be
+    compiled by the Dojo. ``fixed``: placeholders whose tensors are constants. A line of the log says what
+    stays in PyTorch, and why.
     """
     refused = refusals(module.graph)
     count = sum(node.op == "call_function" and not is_item(node) for node in module.graph.nodes)

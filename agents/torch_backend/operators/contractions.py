@@ -60,7 +60,7 @@ def addmv(c: Call, self: Array, mat: Array, vec: Array, beta: float = 1, alpha: 
 
 
 @aten("linear", kind=Kind.CONTRACTION)
-def linear(c: Call, input: Array, weight: Array, bias: Array | None = None) -> Array:  # noqa: A002
+def linear(c: Call, input: Array, weight: Array, bias: Array | None = None) -> Array:
     names = "abcdefgh"[: len(input.axes) - 1]
     out = "n" if len(weight.axes) == 2 else ""
     form = f"{names}k,{out}k->{names}{out}"

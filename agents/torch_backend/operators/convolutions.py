@@ -13,7 +13,7 @@ from dojo_core.primitives import Array
 @aten("convolution", kind=Kind.CONTRACTION)
 def convolution(
     c: Call,
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array,
     bias: Array | None,
     stride: Sequence[int],

@@ -169,19 +169,19 @@ def minimum(c: Call, self: Value, other: Value) -> Array:
 
 
 @aten("clamp", "clamp.Tensor", kind=Kind.POINTWISE)
-def clamp(c: Call, self: Array, min: Value | None = None, max: Value | None = None) -> Array:  # noqa: A002
+def clamp(c: Call, self: Array, min: Value | None = None, max: Value | None = None) -> Array:
     given = {name: bound for name, bound in (("low", min), ("high", max)) if bound is not None}
     text = {(): "1 * x", ("low",): "max(x, low)", ("high",): "min(x, high)"}.get(tuple(given))
     return c.formula(text or "min(max(x, low), high)", x=self, **given)
 
 
 @aten("clamp_min", "clamp_min.Tensor", kind=Kind.POINTWISE)
-def clamp_min(c: Call, self: Array, min: Value) -> Array:  # noqa: A002
+def clamp_min(c: Call, self: Array, min: Value) -> Array:
     return clamp(c, self, min)
 
 
 @aten("clamp_max", "clamp_max.Tensor", kind=Kind.POINTWISE)
-def clamp_max(c: Call, self: Array, max: Value) -> Array:  # noqa: A002
+def clamp_max(c: Call, self: Array, max: Value) -> Array:
     return clamp(c, self, None, max)
 
 
@@ -253,7 +253,7 @@ def copy(c: Call, self: Array, src: Array) -> Array:
 
 
 @aten("native_dropout", kind=Kind.POINTWISE)
-def dropout(c: Call, input: Array, p: float, train: bool | None) -> Array:  # noqa: A002
+def dropout(c: Call, input: Array, p: float, train: bool | None) -> Array:
     if train is not False and p > 0:
         raise Refusal("dropout in training draws random numbers", "call model.eval()")
     return input

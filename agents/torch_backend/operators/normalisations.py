@@ -1,4 +1,4 @@
-"""Normalisations by mean and variance: of layers, groups, batches, instances, and by the root of squares."""
+"""Normalisations by mean and variance: of layers, groups, batches, instances."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _stored(c: Call, number: int, x: Array) -> Array:
 @aten("native_layer_norm", kind=Kind.REDUCTION)
 def layer_norm(
     c: Call,
-    input: Array,  # noqa: A002
+    input: Array,
     normalized_shape: Sequence[int],
     weight: Array | None,
     bias: Array | None,
@@ -58,7 +58,7 @@ def layer_norm(
 @aten("native_group_norm", kind=Kind.REDUCTION)
 def group_norm(
     c: Call,
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array | None,
     bias: Array | None,
     N: int,
@@ -87,7 +87,7 @@ def _of_channels(c: Call, x: Array | None, rank: int) -> Array | None:
 @aten("_native_batch_norm_legit_no_training", kind=Kind.POINTWISE)
 def batch_norm_inference(
     c: Call,
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array | None,
     bias: Array | None,
     running_mean: Array,
@@ -128,7 +128,7 @@ def _by_batch(
 @aten("_native_batch_norm_legit.no_stats", kind=Kind.REDUCTION)
 def batch_norm_no_stats(
     c: Call,
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array | None,
     bias: Array | None,
     training: bool,
@@ -142,7 +142,7 @@ def batch_norm_no_stats(
 @aten("_native_batch_norm_legit_functional", kind=Kind.REDUCTION)
 def batch_norm_functional(
     c: Call,
-    input: Array,  # noqa: A002
+    input: Array,
     weight: Array | None,
     bias: Array | None,
     running_mean: Array,
@@ -163,23 +163,3 @@ def batch_norm_functional(
         for old, new in ((running_mean, _stored(c, 3, mean)), (running_var, unbiased))
     ]
     return y, _stored(c, 1, mean), _stored(c, 2, inverse), *after
-
-
-@aten("_fused_rms_norm", kind=Kind.REDUCTION)
-def rms_norm(
-    c: Call,
-    input: Array,  # noqa: A002
-    normalized_shape: Sequence[int],
-    weight: Array | None,
-    eps: float | None,
-) -> Sequence[Array]:
-    axes = range(len(input.axes) - len(normalized_shape), len(input.axes))
-    x = c.widened(input)
-    mean = p.mean(c.b, p.formula(c.b, "x * x", x=x), axes, keepdims=True)
-    inverse = _inverse(c, mean, _EPSILON[c.dtype] if eps is None else eps)
-    y = c.formula("x * r", x=x, r=inverse) if weight is None else c.formula("x * r * w", x=x, r=inverse, w=weight)
-    return y, _stored(c, 1, inverse)
-
-
-# What PyTorch takes for eps where none is given: the distance from 1 to the next number.
-_EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}

@@ -24,7 +24,7 @@ def axes_of(array: Array, dim: Axes) -> tuple[int, ...]:
 
 
 def reduced(c: Call, accumulation: str, self: Array, dim: Axes, keepdim: bool, dtype: str) -> Array:
-    """An accumulation over axes in ``dtype``, which the elements are converted to where it does not hold them."""
+    """An accumulation over axes in ``dtype``; elements that it does not hold are converted to it."""
     if not holds(dtype, self.dtype):
         self = p.convert(c.b, self, dtype)
     return p.reduce(c.b, accumulation, self, axes_of(self, dim), keepdim, dtype)
@@ -179,16 +179,21 @@ def var_mean(
 @aten("linalg_vector_norm", kind=Kind.REDUCTION)
 def vector_norm(
     c: Call, self: Array, ord: float = 2, dim: Axes = None, keepdim: bool = False, dtype: str | None = None
-) -> Array:  # noqa: A002
+) -> Array:
     x, axes = c.widened(self), axes_of(self, dim)
     if math.isinf(ord):
         return c.converted(
             p.reduce(c.b, "max" if ord > 0 else "min", p.elementwise(c.b, "abs", x), axes, keepdim)
         )
-    powers = {0: "select(x != 0, 1, 0)", 1: "abs(x)", 2: "x * x"}.get(ord, "pow(abs(x), o)")
-    o = {"o": ord} if "o)" in powers and ord not in (0, 1, 2) else {}
-    total = p.reduce(c.b, "+", p.formula(c.b, powers, dtype=x.dtype, x=x, **o), axes, keepdim)
-    if ord in (0, 1):
+    if ord == 0:
+        counted = p.formula(c.b, "select(x != 0, 1, 0)", dtype=x.dtype, x=x)
+        return c.converted(p.reduce(c.b, "+", counted, axes, keepdim))
+    if ord in (1, 2):
+        power = p.formula(c.b, "abs(x)" if ord == 1 else "x * x", x=x)
+    else:
+        power = p.formula(c.b, "pow(abs(x), o)", x=x, o=ord)
+    total = p.reduce(c.b, "+", power, axes, keepdim)
+    if ord == 1:
         return c.converted(total)
     return c.map("sqrt", total) if ord == 2 else c.formula("pow(t, o)", t=total, o=1 / ord)
 

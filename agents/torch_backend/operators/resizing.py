@@ -40,7 +40,10 @@ def _nearest(c: Call, x: Array, scales: Scales) -> Array:
 
 @aten("upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec", kind=Kind.COPY)
 def nearest_vec(
-    c: Call, input: Array, output_size: Sequence[int] | None, scale_factors: Scales | None  # noqa: A002
+    c: Call,
+    input: Array,
+    output_size: Sequence[int] | None,
+    scale_factors: Scales | None,
 ) -> Array:
     return _nearest(c, input, _scales(scale_factors, len(input.axes) - 2))
 
@@ -76,7 +79,7 @@ def _linear(c: Call, x: Array, align_corners: bool, scales: Scales) -> Array:
 @aten("upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec", kind=Kind.COPY)
 def linear_vec(
     c: Call,
-    input: Array,  # noqa: A002
+    input: Array,
     output_size: Sequence[int] | None,
     align_corners: bool,
     scale_factors: Scales | None,
