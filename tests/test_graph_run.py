@@ -248,6 +248,17 @@ def test_partitioned_models_mean_what_their_nodes_mean() -> None:
 # ---------------------------------------------------------------------------- as a text and files
 
 
+def test_the_example_of_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "graph.md").read_text()
+    example, text = re.findall(r"^```(?:python)?\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:2]
+    names: dict[str, Any] = {}
+    exec(example, names)
+    told = capsys.readouterr().out
+    assert told.startswith(text.partition("\nprogram matmul\n")[0])
+    h = np.maximum(names["x"] @ names["weights"]["fc1.weight"], 0)
+    np.testing.assert_allclose(names["y"], h @ names["weights"]["fc2.weight"], rtol=1e-4, atol=1e-4)
+
+
 def test_the_text_of_a_graph_reads_as_what_it_is() -> None:
     m = Drawn()
     ids, w = m.input("token.ids", 3, dtype="i64", domain=(0, 9)), m.weight("table 1", 10, 4)

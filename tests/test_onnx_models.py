@@ -24,7 +24,8 @@ import dojo_core  # noqa: E402
 from agents.cli import app  # noqa: E402
 from agents.model_tuning import spread  # noqa: E402
 from dojo_core.cli import models  # noqa: E402
-from dojo_core.export import Choice  # noqa: E402
+from dojo_core.export import Choice, of_game  # noqa: E402
+from dojo_core.export.library import model_library  # noqa: E402
 from dojo_core.from_onnx import reader, streaming  # noqa: E402
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of  # noqa: E402
 from dojo_core.from_onnx.importer import import_model  # noqa: E402
@@ -32,11 +33,15 @@ from dojo_core.from_onnx.ports import NotImported  # noqa: E402
 from dojo_core.from_onnx.reader import folder_of, read_model  # noqa: E402
 from dojo_core.from_onnx.values import Refusal  # noqa: E402
 from dojo_core.graph import trial  # noqa: E402
+from dojo_core.graph.choices import choose, kernel_game  # noqa: E402
 from dojo_core.graph.graph import Graph  # noqa: E402
 from dojo_core.graph.nodes import Kind  # noqa: E402
+from dojo_core.graph.preparation import prepared  # noqa: E402
 from dojo_core.graph.reference import reference  # noqa: E402
 from dojo_core.graph.run import Model  # noqa: E402
 from dojo_core.program.text import parse  # noqa: E402
+from tests.drawn import Drawn  # noqa: E402
+from tests.test_graph_run import PACKING  # noqa: E402
 from tests.test_onnx import a_model, node  # noqa: E402
 
 RNG = np.random.default_rng(34)
@@ -332,8 +337,11 @@ def test_a_search_spends_its_budget_by_share() -> None:
 def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
     """C through ctypes, as any language calls it, and the Python package; both with the file of constants."""
     place = folder / "library"
-    invoked("export", "--model", folder / "mlp.dojo", "--from", "start", "--to", place, "--name", "fast_mlp")
-    sources = [place / "library.c", *(place / "kernels").glob("*.c")]
+    invoked(
+        "export", "--model", folder / "mlp.dojo", "--from", "heuristic", "--to", place, "--name", "fast_mlp"
+    )
+    kernels = [file for file in (place / "kernels").glob("*.c") if not file.stem.endswith("bit")]
+    sources = [place / "library.c", *kernels]
     built = place / "fast_mlp" / "libfast_mlp.so"
     flags = [
         "-std=gnu11",
@@ -378,6 +386,22 @@ def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
     given, fault = answer.stdout.splitlines()
     np.testing.assert_allclose(json.loads(given), wanted, rtol=1e-4, atol=1e-6)
     assert "no input 'z': it takes x float32 [4, 24]" in fault
+
+
+def test_what_programs_copy_of_weights_lies_in_an_exported_model_s_file() -> None:
+    m = Drawn()
+    x, w = m.input("x", 6, 8), m.weight("w", 8, 32)
+    graph = m.built(m.matmul(x, w))
+    (kernel,) = graph.kernels.values()
+    packing = replace(of_game(kernel_game(kernel), "a game"), program=parse(PACKING))
+    ready, choices = prepared(graph, {kernel.name: packing})
+    assert set(ready.constants) == {f"{kernel.name}_px2"}
+    inputs = m.drawn()
+    (given,) = Model(ready, choose(ready, choices)).run(inputs).values()
+    np.testing.assert_allclose(given, inputs["x"] @ m.constants["w"], rtol=1e-5, atol=1e-6)
+    assert list(
+        model_library(graph, {kernel.name: packing}, "packed").data["packed/model.weights"].values
+    ) == list(ready.constants)
 
 
 def test_a_model_runs_from_python_at_the_sizes_of_its_inputs(folder: Path) -> None:

@@ -54,7 +54,7 @@ class Model:
         machine measures."""
         self.graph = graph
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
-        parts = {name: _parts(graph, name, program) for name, program in self.programs.items()}
+        parts = {name: parts_of(graph, name, program) for name, program in self.programs.items()}
         codes = {
             (name, part): _code(program, policy)
             for name, both in parts.items()
@@ -233,7 +233,7 @@ def _loaded(codes: Mapping[tuple[str, str], Code]) -> dict[tuple[str, str], Any]
     return functions
 
 
-def _parts(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:
+def parts_of(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:
     """What runs in each run, and what runs once, where all calls have constants that the program copies."""
     inputs = graph.kernels[kernel].program.inputs
     calls = [call for call in graph.calls if call.kernel == kernel]
