@@ -97,7 +97,7 @@ def translated(node: torch.fx.Node) -> Translated:
     return Translated(
         Node(
             node.name,
-            operator_name(node.target),
+            operator_name(node.target).partition(".")[0],
             operator.kind,
             tuple(names),
             tuple(results[k] for k in wanted),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,15 +13,13 @@ import torch
 import torch.fx
 from torch.utils._python_dispatch import _disable_current_modes
 
-from agents.torch_backend.nodes import is_item, tensor_name, tensor_of, translated
+from agents.torch_backend.nodes import tensor_name, tensor_of
 from agents.torch_backend.programs import choice
+from agents.torch_backend.reading import read
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
 from agents.torch_backend.tensors import Values, from_stored, stored
-from dojo_core.graph import GraphError, Kind, Model, Node, Tensor, build
-
-# Views with all elements of what they view: what is promised of places holds of the input behind them too.
-_WHOLE = {"view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "expand", "permute", "alias", "clone"}
+from dojo_core.graph import GraphError, Model, build
 
 
 @dataclass(frozen=True)
@@ -59,13 +57,14 @@ class Part:
     ) -> None:
         """``attributes`` has the tensors that the graph names. Raises Refusal where it cannot be compiled."""
         self._settings, self._name = settings, name
-        placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-        self._fixed = {k: tensor for k, tensor in fixed.items() if placeholders[k].users}
-        self._inputs, self._nodes, self._results = _read(graph, placeholders)
+        self._graph = given = read(graph)
+        self._fixed = {k: tensor for k, tensor in fixed.items() if given.placeholders[k].users}
+        numbers = {node: k for k, node in enumerate(given.placeholders)}
+        self._results = [numbers[n] if n in numbers else n and _result(n) for n in given.results]
         self._constants = {
             node.name: getattr(attributes, node.target) for node in graph.nodes if node.op == "get_attr"
         }
-        self._names = [node.name for node in placeholders]
+        self._names = [node.name for node in given.placeholders]
         self._lock = threading.Lock()
         self._compile()
 
@@ -75,14 +74,14 @@ class Part:
 
     def _compile(self) -> None:
         constants = {**self._constants, **{self._names[k]: t for k, t in self._fixed.items()}}
-        taken = {name for result in self._results if isinstance(result, _Result) for name in [result.name]}
-        inputs = [t for t in self._inputs.values() if t.name not in constants]
+        taken = {result.name for result in self._results if isinstance(result, _Result)}
+        inputs = [t for t in self._graph.inputs.values() if t.name not in constants]
         try:
             with _disable_current_modes():  # constants are real, whatever PyTorch is tracing
                 graph = build(
                     self._name,
                     inputs,
-                    self._nodes,
+                    self._graph.nodes,
                     sorted(taken),
                     {name: stored(tensor) for name, tensor in constants.items()},
                     [tensor_of(name, tensor) for name, tensor in constants.items()],
@@ -110,45 +109,9 @@ class Part:
         except GraphError as fault:
             raise IndexError(str(fault)) from None
         return [
-            result.tensor(values[result.name]) if isinstance(result, _Result) else given[result]
+            given[result] if isinstance(result, int) else result and result.tensor(values[result.name])
             for result in self._results
         ]
-
-
-def _read(
-    graph: torch.fx.Graph, placeholders: Sequence[torch.fx.Node]
-) -> tuple[dict[str, Tensor], list[Node], list[_Result | int]]:
-    """Inputs, nodes and results of a graph; a result that is a placeholder is its number."""
-    made = [translated(node) for node in graph.nodes if node.op == "call_function" and not is_item(node)]
-    nodes = [each.node for each in made]
-    inputs = {node.name: tensor_of(node.name, node.meta["val"]) for node in placeholders if node.users}
-    makers = {tensor.name: node for node in nodes for tensor in node.outputs}
-    for each in made:
-        for name, (low, high) in each.promises.items():
-            name = _behind(name, makers)
-            if name in inputs:
-                tensor = inputs[name]
-                was = tensor.domain or (low, high)
-                domain = max(was[0], low), min(was[1], high)
-                inputs[name] = Tensor(name, tensor.dtype, tensor.shape, domain)
-    numbers = {node: k for k, node in enumerate(placeholders)}
-    (output,) = [node for node in graph.nodes if node.op == "output"]
-    results = [numbers[node] if node in numbers else _result(node) for node in _listed(output.args[0])]
-    return inputs, nodes, results
-
-
-def _behind(name: str, makers: Mapping[str, Node]) -> str:
-    """The tensor that another shows all elements of."""
-    while name in makers:
-        node = makers[name]
-        if node.kind is not Kind.VIEW or node.operator.partition(".")[0] not in _WHOLE:
-            break
-        name = node.inputs[0]
-    return name
-
-
-def _listed(results: Any) -> list[torch.fx.Node]:
-    return [results] if isinstance(results, torch.fx.Node) else list(results)
 
 
 def _result(node: torch.fx.Node) -> _Result:

@@ -11,12 +11,14 @@ import numpy as np
 import typer
 from rich.markup import escape
 
+from dojo_core.cli.foreign import reader
 from dojo_core.cli.terminal import Failure, counted, err, out
 from dojo_core.files import naming, write_text
-from dojo_core.from_onnx.as_nodes import ModelNodes, graph_of, nodes_of
+from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
 from dojo_core.from_onnx.importer import Given, Imported, NotImported, import_model
 from dojo_core.from_onnx.reader import folder_of, read_model
 from dojo_core.from_onnx.values import Refusal, dtype_of, numpy_dtype
+from dojo_core.graph import Graph
 from dojo_core.graph.store import save
 from dojo_core.graph.text import print_graph
 
@@ -25,7 +27,12 @@ _SIZES = r"\d{1,12}(x\d{1,12})*|scalar"
 
 
 def import_onnx(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model of ONNX.", show_default=False)],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A model of ONNX, or a program of torch.export (.pt2).", show_default=False
+        ),
+    ],
     check: Annotated[
         bool, typer.Option("--check", help="Tell all that cannot be taken, and write nothing.")
     ] = False,
@@ -60,11 +67,18 @@ def import_onnx(
     or [bold]dojo import model.onnx --check --shape x=1x3x224x224[/bold]
     """
     try:
+        foreign = reader(path)
+        if foreign is not None:
+            if shapes or values or whole is False:
+                raise Failure(f"{path} is imported as it is: leave --shape, --value and --kernel out.")
+            return _write_graph(path, foreign(path), check, to)
         model = read_model(path)
         given = _given(model, shapes or [], values or [])
         nodes = len(model.graph.node)
         if nodes > FEW if whole is None else whole:
-            _as_graph(path, nodes_of(model, given, path.stem, folder_of(path)), given, check, to)
+            as_nodes = nodes_of(model, given, path.stem, folder_of(path))
+            _tell_specialised(as_nodes.specialised, given)
+            _write_graph(path, graph_of(as_nodes), check, to)
         else:
             _as_kernel(path, import_model(model, given, path.stem, folder_of(path)), given, check, to)
     except NotImported as refused:
@@ -78,9 +92,7 @@ def import_onnx(
         err.print(f"{counted(nodes, 'node')}: {made} ({other} makes the other).", style="dim", soft_wrap=True)
 
 
-def _as_graph(path: Path, nodes: ModelNodes, given: dict[str, Given], check: bool, to: Path | None) -> None:
-    graph = graph_of(nodes)
-    _tell_specialised(nodes.specialised, given)
+def _write_graph(path: Path, graph: Graph, check: bool, to: Path | None) -> None:
     size = f"{counted(len(graph.calls), 'call')} of {counted(len(graph.kernels), 'kernel')}"
     constants = sum(values.nbytes for values in graph.constants.values())
     if check:
