@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from agents.torch_backend.call import OPERATORS
 from agents.torch_backend.decompositions import decompositions
 from agents.torch_backend.dtypes import word_of
 from agents.torch_backend.nodes import translated
@@ -83,6 +84,12 @@ def numbers(*shape, dtype=torch.float32, seed=0):
         return torch.randn(shape, generator=generator).to(dtype)
     return torch.randint(0 if dtype in (torch.bool, torch.uint8) else -5, 2 if dtype == torch.bool else 6,
                          shape, generator=generator).to(dtype)  # fmt: skip
+
+
+def test_every_name_of_the_table_is_one_of_atens():
+    for key in OPERATORS:
+        name, _, overload = key.partition(".")
+        assert overload in getattr(aten, name).overloads(), key
 
 
 X, Y, ROW = numbers(3, 4), numbers(3, 4, seed=1), numbers(4, seed=2)

@@ -78,7 +78,7 @@ def _average_pool(rank: int) -> None:
 
 
 def _adaptive_average(rank: int) -> None:
-    @aten(f"_adaptive_avg_pool{rank}d", f"adaptive_avg_pool{rank}d", kind=Kind.REDUCTION)
+    @aten("adaptive_avg_pool1d" if rank == 1 else f"_adaptive_avg_pool{rank}d", kind=Kind.REDUCTION)
     def translate(c: Call, self: Array, output_size: Ints) -> Array:
         sizes = self.shape[-rank:]
         counts = [s if n is None else n for s, n in zip(sizes, several(output_size, rank), strict=True)]
