@@ -15,7 +15,7 @@ from torch._guards import TracingContext
 
 from agents.torch_backend.decompositions import decompositions
 from agents.torch_backend.settings import Settings
-from agents.torch_backend.splitting import split
+from agents.torch_backend.splitting import NothingTaken, split
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,10 @@ def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Set
         kept = {k: t for k, t in fixed.items() if k not in written} if len(examples) == len(inputs) else {}
         return make_boxed_func(split(graph, settings, kept))
 
-    compiled = aot_module_simplified(module, inputs, fw_compiler=forward, decompositions=decompositions())
+    try:
+        compiled = aot_module_simplified(module, inputs, fw_compiler=forward, decompositions=decompositions())
+    except NothingTaken:
+        return module.forward  # as it was traced: broken down it would be slower
     return disable(compiled, reason="it is compiled by the Dojo")
 
 

@@ -12,7 +12,7 @@ import torch.fx
 from torch.export.graph_signature import InputKind, OutputKind
 
 from agents.torch_backend.decompositions import decompositions
-from agents.torch_backend.nodes import operator_name, tensor_name, tensor_of
+from agents.torch_backend.nodes import Trials, operator_name, tensor_name, tensor_of
 from agents.torch_backend.reading import read
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.splitting import refusals
@@ -45,7 +45,8 @@ def graph_of(program: torch.export.ExportedProgram, name: str) -> Graph:
     with warnings.catch_warnings(action="ignore"):  # of PyTorch about itself
         program = program.run_decompositions(decompositions())
     graph = program.graph_module.graph
-    reasons = _open_inputs(program) or [_reason(node, why) for node, why in refusals(graph).items()]
+    trials: Trials = {}
+    reasons = _open_inputs(program) or [_reason(node, why) for node, why in refusals(graph, trials).items()]
     reasons += [
         Reason("output", spec.target or "", "It is written to when the model runs.", "Export it in eval().")
         for spec in program.graph_signature.output_specs
@@ -53,7 +54,7 @@ def graph_of(program: torch.export.ExportedProgram, name: str) -> Graph:
     ]
     if reasons:
         raise NotImported(reasons)
-    given = read(graph)
+    given = read(graph, trials)
     weights = _weights(program)
     try:
         return build(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from agents.torch_backend.dtypes import word_of
 from agents.torch_backend.refusal import Refusal
 from dojo_core.graph import Kind, Node, Tensor
 from dojo_core.primitives import Array, Builder, BuildError
+
+log = logging.getLogger(__name__)
 
 # Arguments that say where and how a result is stored.
 _STORAGE = {"device", "layout", "pin_memory", "non_blocking", "memory_format", "generator"}
@@ -75,7 +78,12 @@ def static(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def translated(node: torch.fx.Node) -> Translated:
+Promises = Mapping[int, tuple[int, int]]  # by the number of an input: its least and its largest value
+Trials = dict[str, Promises | Refusal]
+"""What came of nodes that were tried out, by all that it hangs on: layers that repeat are tried once."""
+
+
+def translated(node: torch.fx.Node, trials: Trials) -> Translated:
     """A ``call_function`` node of ATen as the Dojo's. Raises Refusal with the reason where there is none.
 
     It is tried out: what cannot be written for these shapes and dtypes is refused here.
@@ -89,10 +97,15 @@ def translated(node: torch.fx.Node) -> Translated:
     given = [tensor_of(tensor_name(each), each.meta["val"]) for each in inputs]
     results = _results(node)
     wanted = _wanted(node, results)
-    emission = _Emission(
-        operator, tuple(args), kwargs, tuple(results), frozenset(wanted), _common(node, operator, results)
-    )
-    promises = _tried(emission, given)
+    common = _common(node, operator, results)
+    emission = _Emission(operator, tuple(args), kwargs, tuple(results), frozenset(wanted), common)
+    kinds = [tensor.kind for tensor in (*results, *given)]
+    key = repr((operator_name(node.target), args, kwargs, wanted, common, kinds))
+    if key not in trials:
+        trials[key] = _tried(emission, given)
+    promises = trials[key]
+    if isinstance(promises, Refusal):
+        raise promises
     names = [tensor.name for tensor in given]
     return Translated(
         Node(
@@ -205,13 +218,18 @@ def _filled(value: Any, arrays: Sequence[Array]) -> Any:
     return [_filled(each, arrays) for each in value] if isinstance(value, list) else value
 
 
-def _tried(emission: _Emission, given: Sequence[Tensor]) -> Mapping[int, tuple[int, int]]:
-    """Write it once; gives what is promised of the inputs, by their number."""
+def _tried(emission: _Emission, given: Sequence[Tensor]) -> Promises | Refusal:
+    """Write it once; gives what is promised of the inputs."""
     b = Builder("trial")
     numbers = {f"x{k}": k for k in range(len(given))}
     arrays = [b.input(f"x{k}", each.dtype, each.shape) for k, each in enumerate(given)]
     try:
         _, promises = emission.written(b, arrays)
+    except Refusal as refusal:
+        return refusal
     except BuildError as error:
-        raise Refusal(str(error).rstrip(".")) from error
+        return Refusal(str(error).rstrip("."))
+    except Exception as fault:  # a translation's own: it leaves one operation to PyTorch, not the model
+        log.debug("a translation failed", exc_info=True)
+        return Refusal(f"the Dojo fails on it ({type(fault).__name__}: {fault})", "report it")
     return {numbers[name]: promise for name, promise in promises.items() if name in numbers}

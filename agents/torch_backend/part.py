@@ -13,7 +13,7 @@ import torch
 import torch.fx
 from torch.utils._python_dispatch import _disable_current_modes
 
-from agents.torch_backend.nodes import tensor_name, tensor_of
+from agents.torch_backend.nodes import Trials, tensor_name, tensor_of
 from agents.torch_backend.programs import choice
 from agents.torch_backend.reading import read
 from agents.torch_backend.refusal import Refusal
@@ -54,10 +54,11 @@ class Part:
         attributes: torch.nn.Module,
         settings: Settings,
         fixed: Mapping[int, torch.Tensor],
+        trials: Trials,
     ) -> None:
         """``attributes`` has the tensors that the graph names. Raises Refusal where it cannot be compiled."""
         self._settings, self._name = settings, name
-        self._graph = given = read(graph)
+        self._graph = given = read(graph, trials)
         self._fixed = {k: tensor for k, tensor in fixed.items() if given.placeholders[k].users}
         numbers = {node: k for k, node in enumerate(given.placeholders)}
         self._results = [numbers[n] if n in numbers else n and _result(n) for n in given.results]

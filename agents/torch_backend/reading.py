@@ -8,7 +8,7 @@ from typing import Any
 
 import torch.fx
 
-from agents.torch_backend.nodes import is_item, tensor_of, translated
+from agents.torch_backend.nodes import Trials, is_item, tensor_of, translated
 from dojo_core.graph import Kind, Node, Tensor
 
 # Views with all elements of what they view: what is promised of places holds of the input behind them too.
@@ -26,10 +26,11 @@ class Read:
     results: tuple[torch.fx.Node | None, ...]
 
 
-def read(graph: torch.fx.Graph) -> Read:
+def read(graph: torch.fx.Graph, trials: Trials) -> Read:
     """Raises Refusal for the first operation that cannot be taken."""
     placeholders = tuple(node for node in graph.nodes if node.op == "placeholder")
-    made = [translated(node) for node in graph.nodes if node.op == "call_function" and not is_item(node)]
+    calls = [node for node in graph.nodes if node.op == "call_function" and not is_item(node)]
+    made = [translated(node, trials) for node in calls]
     nodes = tuple(each.node for each in made)
     inputs = {node.name: tensor_of(node.name, node.meta["val"]) for node in placeholders if node.users}
     makers = {tensor.name: node for node in nodes for tensor in node.outputs}

@@ -13,7 +13,7 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from agents.torch_backend.call import OPERATORS
-from agents.torch_backend.nodes import is_item, operator_name, translated
+from agents.torch_backend.nodes import Trials, is_item, operator_name, translated
 from agents.torch_backend.part import Part
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
@@ -24,15 +24,18 @@ log = logging.getLogger(__name__)
 TOLD = 6  # reasons in one line of the log
 
 
-def refusals(graph: torch.fx.Graph) -> dict[torch.fx.Node, Refusal]:
+class NothingTaken(Exception):
+    """Of a graph nothing runs in the Dojo."""
+
+
+def refusals(graph: torch.fx.Graph, trials: Trials) -> dict[torch.fx.Node, Refusal]:
     """The operations of a graph that the Dojo does not take, and why."""
     found: dict[torch.fx.Node, Refusal] = {}
-    for node in graph.nodes:
-        if node.op not in ("placeholder", "output", "get_attr") and not is_item(node):
-            try:
-                translated(node)
-            except Refusal as refusal:
-                found[node] = refusal
+    for node in _operations(graph):
+        try:
+            translated(node, trials)
+        except Refusal as refusal:
+            found[node] = refusal
     return found
 
 
@@ -41,21 +44,26 @@ def split(
 ) -> Callable[..., Any]:
     """A graph of ATen operators as a function of the same arguments and results, as much of it as can be
     compiled by the Dojo. ``fixed``: placeholders whose tensors are constants. A line of the log says what
-    stays in PyTorch, and why.
+    stays in PyTorch, and why. Raises NothingTaken where all does.
     """
-    refused = refusals(module.graph)
-    count = sum(node.op == "call_function" and not is_item(node) for node in module.graph.nodes)
-    if len(refused) == count:
-        _tell(count, refused)
-        return module.forward
-    if not refused:
-        try:
-            return Part("model", module.graph, module, settings, fixed)
-        except Refusal as refusal:
-            _tell_part(refusal)
-            return module.forward
-    _tell(count, refused)
-    return _in_parts(module, refused, settings, fixed)
+    trials: Trials = {}
+    operations = _operations(module.graph)
+    refused = refusals(module.graph, trials)
+    if refused:
+        _tell(len(operations), refused)
+    if not _computes(set(operations) - set(refused)):
+        raise NothingTaken
+    if refused:
+        return _in_parts(module, refused, settings, fixed, trials)
+    try:
+        return Part("model", module.graph, module, settings, fixed, trials)
+    except Refusal as refusal:
+        _tell_part(refusal)
+        raise NothingTaken from refusal
+
+
+def _operations(graph: torch.fx.Graph) -> list[torch.fx.Node]:
+    return [n for n in graph.nodes if n.op not in ("placeholder", "output", "get_attr") and not is_item(n)]
 
 
 class _Taken(OperatorSupportBase):
@@ -72,6 +80,7 @@ def _in_parts(
     refused: Mapping[torch.fx.Node, Refusal],
     settings: Settings,
     fixed: Mapping[int, torch.Tensor],
+    trials: Trials,
 ) -> Callable[..., Any]:
     numbers = {node: k for k, node in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
     partitioner = CapabilityBasedPartitioner(module, _Taken(refused), allows_single_node_partition=True)
@@ -83,7 +92,7 @@ def _in_parts(
         inner = getattr(whole, node.target)
         known = {k: fixed[numbers[a]] for k, a in enumerate(node.args) if numbers.get(a) in fixed}
         try:
-            part = Part(node.target, inner.graph, inner, settings, known)
+            part = Part(node.target, inner.graph, inner, settings, known, trials)
         except Refusal as refusal:
             _tell_part(refusal)
         else:
