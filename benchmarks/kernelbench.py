@@ -1,8 +1,9 @@
 """KernelBench beside the Dojo: its problems, scaled to this machine, in PyTorch eager, Inductor and the Dojo.
 
-``python -m benchmarks.kernelbench PATH`` takes a checkout of ScalingIntelligence/KernelBench, of which nothing is
-copied. Problems run in a process that may crash. One is correct where its outputs agree with eager's for several
-seeds by KernelBench's own tolerance; what stays in PyTorch is told. Times are taken in interleaved rounds.
+``python -m benchmarks.kernelbench PATH`` takes a checkout of ScalingIntelligence/KernelBench, of which
+nothing is copied. Problems run in a process that may crash. One is correct where its outputs agree with
+eager's for several seeds by KernelBench's own tolerance; what stays in PyTorch is told. Times are taken in
+interleaved rounds.
 
 The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved, as long as the
 problem can still be built, until a run needs at most GFLOPS and MEGABYTES.

@@ -168,7 +168,14 @@ REDUCTIONS = {
     ),
     "truth": lambda x: ((x > 2).any(), (x > 0).any(1), (x > -2).all(), (x > 0).all(0, keepdim=True)),
     "spread": lambda x: (x.var(), x.std(1), x.var(1, correction=0), *torch.var_mean(x, 2), x.std((0, 2))),
-    "norms": lambda x: (x.norm(), x.norm(1, 1), x.norm(3, 2), x.norm(float("inf"), 0), F.normalize(x, dim=1)),
+    "norms": lambda x: (
+        x.norm(),
+        x.norm(1, 1),
+        x.norm(3, 2),
+        x.norm(float("inf"), 0),
+        F.normalize(x, dim=1),
+        torch.cdist(x, x),
+    ),
     "softmax": lambda x: (
         x.softmax(1),
         x.log_softmax(-1),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agents.torch_backend.call import Call, aten, wide
 from dojo_core import primitives as p
 from dojo_core.graph.nodes import Kind
-from dojo_core.primitives import Array
+from dojo_core.primitives import Array, formula, unsqueeze
 from dojo_core.program.dtypes import holds
 
 Axes = Sequence[int] | int | None
@@ -176,26 +176,37 @@ def var_mean(
     return [c.converted(x) for x in _spread(c, self, dim, correction, keepdim)]
 
 
+def _norm(c: Call, x: Array, order: float, axes: Sequence[int], keepdim: bool) -> Array:
+    """The norm of that order over axes, of numbers in the dtype they are computed in."""
+    if math.isinf(order):
+        size = p.elementwise(c.b, "abs", x)
+        return c.converted(p.reduce(c.b, "max" if order > 0 else "min", size, axes, keepdim))
+    if order == 0:
+        counted = p.formula(c.b, "select(x != 0, 1, 0)", dtype=x.dtype, x=x)
+        return c.converted(p.reduce(c.b, "+", counted, axes, keepdim))
+    if order in (1, 2):
+        power = p.formula(c.b, "abs(x)" if order == 1 else "x * x", x=x)
+    else:
+        power = p.formula(c.b, "pow(abs(x), o)", x=x, o=order)
+    total = p.reduce(c.b, "+", power, axes, keepdim)
+    if order == 1:
+        return c.converted(total)
+    return c.map("sqrt", total) if order == 2 else c.formula("pow(t, o)", t=total, o=1 / order)
+
+
 @aten("linalg_vector_norm", kind=Kind.REDUCTION)
 def vector_norm(
     c: Call, self: Array, ord: float = 2, dim: Axes = None, keepdim: bool = False, dtype: str | None = None
 ) -> Array:
-    x, axes = c.widened(self), axes_of(self, dim)
-    if math.isinf(ord):
-        return c.converted(
-            p.reduce(c.b, "max" if ord > 0 else "min", p.elementwise(c.b, "abs", x), axes, keepdim)
-        )
-    if ord == 0:
-        counted = p.formula(c.b, "select(x != 0, 1, 0)", dtype=x.dtype, x=x)
-        return c.converted(p.reduce(c.b, "+", counted, axes, keepdim))
-    if ord in (1, 2):
-        power = p.formula(c.b, "abs(x)" if ord == 1 else "x * x", x=x)
-    else:
-        power = p.formula(c.b, "pow(abs(x), o)", x=x, o=ord)
-    total = p.reduce(c.b, "+", power, axes, keepdim)
-    if ord == 1:
-        return c.converted(total)
-    return c.map("sqrt", total) if ord == 2 else c.formula("pow(t, o)", t=total, o=1 / ord)
+    return _norm(c, c.widened(self), ord, axes_of(self, dim), keepdim)
+
+
+@aten("_cdist_forward", kind=Kind.REDUCTION)
+def distances(c: Call, x1: Array, x2: Array, p: float, compute_mode: int | None = None) -> Array:
+    """Of each row of one from each row of the other."""
+    rows, others = unsqueeze(c.b, c.widened(x1), [-2]), unsqueeze(c.b, c.widened(x2), [-3])
+    apart = formula(c.b, "a - b", a=rows, b=others)
+    return _norm(c, apart, p, [len(apart.axes) - 1], False)
 
 
 # ---------------------------------------------------------------------------- softmax
