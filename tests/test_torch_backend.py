@@ -64,6 +64,28 @@ def test_the_backend_is_found_by_its_name():
     assert "dojo" in torch._dynamo.list_backends(exclude_tags=())
 
 
+def test_tensors_lie_as_pytorch_has_them_and_nothing_is_copied(parts):
+    def model(image):
+        return (
+            image.relu().permute(0, 2, 3, 1),
+            image[:, 0] * 2,
+            image.sum(1, keepdim=True).expand(2, 4, 3, 5),
+        )
+
+    image = torch.randn(2, 4, 3, 5).to(memory_format=torch.channels_last)
+    compiled = torch.compile(model, backend="dojo")
+    with torch.no_grad():
+        *ours, expanded = compiled(image)
+        *theirs, spread = model(image)
+    for each, wanted in zip(ours, theirs, strict=True):
+        assert torch.equal(each, wanted)
+        assert each.stride() == wanted.stride()
+    alike(expanded, spread)
+    (part,) = parts
+    (given,) = part.model.graph.inputs
+    assert part.model.graph.tensors[given].shape == (2, 3, 5, 4)  # the channels lie together
+
+
 def test_what_the_dojo_has_not_stays_in_pytorch_and_one_line_says_so(parts, told):
     def model(x):
         values, places = torch.sort(x.relu() * 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,30 +13,29 @@ import torch
 import torch.fx
 from torch.utils._python_dispatch import _disable_current_modes
 
+from agents.torch_backend.layouts import Order, inverse, order_of, ordered, reordering
 from agents.torch_backend.nodes import Trials, tensor_name, tensor_of
 from agents.torch_backend.programs import choice
 from agents.torch_backend.reading import read
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
 from agents.torch_backend.tensors import Values, from_stored, stored
-from dojo_core.graph import GraphError, Model, build
+from dojo_core.graph import GraphError, Model, Tensor, build
 
 
 @dataclass(frozen=True)
-class _Result:
-    """One of a part's results: a tensor by name, of this dtype and these strides."""
+class _Port:
+    """A tensor of PyTorch's as the model has it: under a name, with its axes in an order."""
 
     name: str
+    order: Order
     dtype: torch.dtype
-    strides: tuple[int, ...]
-    dense: bool  # do the strides say row-major order?
+
+    def values(self, tensor: torch.Tensor) -> Values:
+        return stored(tensor.permute(self.order))
 
     def tensor(self, values: Values) -> torch.Tensor:
-        tensor = from_stored(values, self.dtype)
-        if self.dense:
-            return tensor
-        strided = torch.empty_strided(tensor.shape, self.strides, dtype=self.dtype)
-        return strided.copy_(tensor)
+        return from_stored(values, self.dtype).permute(inverse(self.order))
 
 
 class Part:
@@ -58,14 +57,20 @@ class Part:
     ) -> None:
         """``attributes`` has the tensors that the graph names. Raises Refusal where it cannot be compiled."""
         self._settings, self._name = settings, name
-        self._graph = given = read(graph, trials)
+        given = read(graph, trials)
+        self._numbers = {node.name: k for k, node in enumerate(given.placeholders)}
         self._fixed = {k: tensor for k, tensor in fixed.items() if given.placeholders[k].users}
-        numbers = {node: k for k, node in enumerate(given.placeholders)}
-        self._results = [numbers[n] if n in numbers else n and _result(n) for n in given.results]
         self._constants = {
             node.name: getattr(attributes, node.target) for node in graph.nodes if node.op == "get_attr"
         }
-        self._names = [node.name for node in given.placeholders]
+        self._inputs: list[Tensor] = []
+        self._nodes = list(given.nodes)
+        self._ports: dict[int, _Port] = {}  # by the number of the argument
+        for name, tensor in given.inputs.items():
+            number = self._numbers[name]
+            if number not in self._fixed:
+                self._ports[number] = self._input(tensor, given.placeholders[number].meta["val"])
+        self._results = [self._result(node) for node in given.results]
         self._lock = threading.Lock()
         self._compile()
 
@@ -73,28 +78,49 @@ class Part:
     def model(self) -> Model:
         return self._model
 
+    def _input(self, tensor: Tensor, value: torch.Tensor) -> _Port:
+        order = order_of(value)
+        port = _Port(tensor.name, order, value.dtype)
+        if list(order) != sorted(order):
+            port = _Port(f"{tensor.name}.stored", order, value.dtype)
+            as_stored = ordered(tensor, port.name, order)
+            self._nodes.append(reordering(as_stored, tensor, inverse(order)))
+            tensor = as_stored
+        self._inputs.append(tensor)
+        return port
+
+    def _result(self, node: torch.fx.Node | None) -> _Port | int | None:
+        """Where a result comes from: the model, or an argument of that number."""
+        if node is None:
+            return None
+        if node.name in self._numbers:
+            return self._numbers[node.name]
+        tensor, value = tensor_of(tensor_name(node), node.meta["val"]), node.meta["val"]
+        order = order_of(value)
+        if list(order) == sorted(order):
+            return _Port(tensor.name, order, value.dtype)
+        as_stored = ordered(tensor, f"{tensor.name}.stored", order)
+        if all(each.name != f"{as_stored.name}.order" for each in self._nodes):
+            self._nodes.append(reordering(tensor, as_stored, order))
+        return _Port(as_stored.name, order, value.dtype)
+
     def _compile(self) -> None:
-        constants = {**self._constants, **{self._names[k]: t for k, t in self._fixed.items()}}
-        taken = {result.name for result in self._results if isinstance(result, _Result)}
-        inputs = [t for t in self._graph.inputs.values() if t.name not in constants]
+        weights = {name: self._fixed[k] for name, k in self._numbers.items() if k in self._fixed}
+        constants = {**self._constants, **weights}
+        wanted = dict.fromkeys(result.name for result in self._results if isinstance(result, _Port))
         try:
             with _disable_current_modes():  # constants are real, whatever PyTorch is tracing
                 graph = build(
                     self._name,
-                    inputs,
-                    self._graph.nodes,
-                    sorted(taken),
+                    self._inputs,
+                    self._nodes,
+                    list(wanted),
                     {name: stored(tensor) for name, tensor in constants.items()},
                     [tensor_of(name, tensor) for name, tensor in constants.items()],
                 )
             self._model = Model(graph, choice(graph, self._settings), self._settings.policy)
         except GraphError as fault:
             raise Refusal(str(fault).rstrip(".")) from fault
-        self._wanted = [
-            (k, name)
-            for k, name in enumerate(self._names)
-            if name in {graph.label(each) for each in graph.inputs}
-        ]
         self._versions = {k: _version(tensor) for k, tensor in self._fixed.items()}
 
     def __call__(self, *given: torch.Tensor) -> list[Any]:
@@ -106,18 +132,16 @@ class Part:
                 self._compile()
         _threads(torch.get_num_threads())
         try:
-            values = self._model.run({name: stored(given[k]) for k, name in self._wanted})
+            values = self._model.run({port.name: port.values(given[k]) for k, port in self._ports.items()})
         except GraphError as fault:
             raise IndexError(str(fault)) from None
-        return [
-            given[result] if isinstance(result, int) else result and result.tensor(values[result.name])
-            for result in self._results
-        ]
+        return [_taken(result, values, given) for result in self._results]
 
 
-def _result(node: torch.fx.Node) -> _Result:
-    value = node.meta["val"]
-    return _Result(tensor_name(node), value.dtype, tuple(value.stride()), value.is_contiguous())
+def _taken(result: _Port | int | None, values: Mapping[str, Values], given: Sequence[torch.Tensor]) -> Any:
+    if isinstance(result, _Port):
+        return result.tensor(values[result.name])
+    return None if result is None else given[result]
 
 
 def _version(tensor: torch.Tensor) -> tuple[int, int]:
