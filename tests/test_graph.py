@@ -109,6 +109,36 @@ def test_a_residual_block_of_convolutions_is_two_kernels_with_their_padding() ->
     check(graph, inputs, y.mean((2, 3), keepdims=True))
 
 
+def test_a_gated_half_and_a_rotation_of_columns_go_with_the_product() -> None:
+    m = Drawn()
+    x, w, cos, sin = m.input("x", 8, 16), m.weight("w", 16, 32), m.input("cos", 8, 32), m.input("sin", 8, 32)
+    h = m.matmul(x, w)
+    gated = m.map("gate", "a * sigmoid(b)", m.slice(h, 0, 16), m.slice(h, 16, 32))
+    k = m.matmul(x, w)
+    turned = m.concatenate(m.map("neg", "-a", m.slice(k, 16, 32)), m.slice(k, 0, 16))
+    rotated = m.map("add", "a + b", m.map("mul", "a * b", k, cos), m.map("mul", "a * b", turned, sin))
+    graph = m.built(gated, rotated)
+    assert calls(graph) == [
+        "gate3 = matmul_gate(x, w)",
+        "add11 = matmul_neg_concat_mul_add(x, w, cos, sin)",
+    ]
+    inputs = m.drawn()
+    product = inputs["x"] @ m.constants["w"]
+    left, right = product[:, :16], product[:, 16:]
+    turn = np.hstack([-right, left])
+    check(graph, inputs, left / (1 + np.exp(-right)), product * inputs["cos"] + turn * inputs["sin"])
+
+
+def test_a_part_of_a_product_that_others_read_too_is_scaled_where_it_is_read() -> None:
+    """Otherwise it would lie in memory twice."""
+    m = Drawn()
+    x, w = m.input("x", 4, 8), m.weight("w", 8, 24)
+    h = m.matmul(x, w)
+    q, k = m.map("scale", "a * 0.5", m.slice(h, 0, 8)), m.slice(h, 8, 16)
+    graph = m.built(m.matmul(q, m.transpose(k, 1, 0)))
+    assert calls(graph) == ["matmul0 = matmul(x, w)", "matmul5 = scale_matmul(matmul0)"]
+
+
 def test_a_reduction_over_rows_is_a_kernel_of_its_own() -> None:
     """It would make all of a product's rows wait for each other."""
     m = Drawn()

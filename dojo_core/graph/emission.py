@@ -117,11 +117,14 @@ def shaped(program: Program, array: str, values: Values) -> Values:
 
 
 def kernel_name(nodes: Iterable[Node]) -> str:
-    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``."""
+    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``.
+
+    Of ``aten.add.Tensor``, an operator with its library and its variant, ``add`` stands in the name.
+    """
     words: list[str] = []
     nodes = list(nodes)
     for node in [n for n in nodes if n.kind is not Kind.VIEW] or nodes:
-        word = identifier(node.operator.rpartition(".")[2].lower())
+        word = identifier(node.operator.split(".")[-1 - (node.operator.count(".") > 1)].lower())
         if not words or words[-1] != word:
             words.append(word)
     name = "_".join(words)
