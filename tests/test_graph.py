@@ -295,6 +295,28 @@ def test_numbers_stand_in_the_text_and_known_values_of_a_node_are_constants() ->
     check(graph, inputs, inputs["x"] * 2 + waves)
 
 
+def test_constants_of_a_view_that_two_kernels_read_through_are_the_same_in_both() -> None:
+    """Whatever else the kernels have of that name."""
+    m = Drawn()
+    x, y = m.input("x", 5000), m.input("y", 5000)
+    first, second = np.random.default_rng(1).integers(0, 5000, (2, 5000))
+
+    def by(*indices: Any) -> Any:
+        def emit(b: p.Builder, x: p.Array) -> p.Array:
+            for each in indices:
+                x = p.gather(b, x, p.constant(b, each, "i64", "at"), 0)
+            return x
+
+        return emit
+
+    swapped = m.node("view", Kind.VIEW, (x,), (5000,), by(first, second))
+    other = m.node("gather", Kind.COPY, (y,), (5000,), by(second))
+    graph = m.built(m.map("add", "a + b", other, swapped), m.reduce("sum", m.map("neg", "-a", swapped), 0))
+    inputs = m.drawn()
+    turned = inputs["x"][first][second]
+    check(graph, inputs, inputs["y"][second] + turned, [-turned.astype(float).sum()])
+
+
 def test_token_numbers_within_a_domain_are_looked_up_as_they_are() -> None:
     m = Drawn()
     ids, table = m.input("ids", 5, dtype="i64", domain=(0, 9)), m.weight("rows", 10, 8)
