@@ -169,6 +169,7 @@ def test_a_padded_copy_is_made_once() -> None:
     [
         PACKING.replace(" = x2", " = exp(x2").replace("{0}*16+{3}]\n", "{0}*16+{3}])\n", 1),  # no copy
         PACKING.replace("x2[{2},{0}*16+{3}]", "x1[{1},{2}]"),  # of no constant
+        PACKING.replace("stack", "register"),
         PACKING.replace("[2:N, 3:N, 8, 16]", "[8, 16]").replace("px2[{0},{1},", "px2["),  # one place for all
         PACKING.replace("x2[{2},{0}*16+{3}]", "x2[{2},{0}+{1}+{3}]"),  # of which each element has many
     ],
