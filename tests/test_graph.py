@@ -261,6 +261,16 @@ def test_what_is_made_of_constants_alone_is_worked_out_once() -> None:
     assert graph.constants["mul1"].dtype == np.float32
 
 
+def test_what_takes_long_to_work_out_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = Drawn()
+    x, w, scale = m.input("x", 4), m.weight("w", 4, 6), m.weight("scale", 4, 1)
+    graph = m.built(m.map("add", "a + b", x, m.reduce("sum", m.map("mul", "a * b", w, scale), 1)))
+    monkeypatch.setattr("dojo_core.graph.folding.STEPS", 10)
+    again = m.built(*(graph.label(name) for name in graph.outputs))
+    for name, values in graph.constants.items():
+        np.testing.assert_allclose(again.constants[name], values, rtol=1e-5)
+
+
 def test_a_weight_lies_as_its_product_reads_it() -> None:
     """Neighbours in the result are neighbours in the weight."""
     m = Drawn()
