@@ -364,6 +364,18 @@ def test_names_of_models_become_names_of_the_text() -> None:
     check(graph, inputs, first + second + third, fourth * fifth)
 
 
+def test_kernels_are_called_after_what_they_compute() -> None:
+    m = Drawn()
+    x, w = m.input("x", 8, 16), m.weight("w", 16, 16)
+    for operator in ("aten.sub.Tensor", "Sqrt", "FastGelu", "some_thing_long"):
+        x = m.map(operator, "sin(a)", x)
+    y = m.map("aten.relu.default", "max(a, 0)", m.matmul(x, w))
+    graph = m.built(y)
+    assert list(graph.kernels) == ["matmul_relu"]  # sub_sqrt_fastgelu_some_thing_long_matmul_relu is long
+    short = m.built("Sqrt1")
+    assert list(short.kernels) == ["sub_sqrt"]
+
+
 X = Tensor("x", "f32", (4,))
 
 
