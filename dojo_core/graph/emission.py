@@ -59,7 +59,7 @@ def emitted(
     """
     b, names, own = _written(nodes, tensors, constants, outputs)
     draft, renamed = canonical(b.draft())
-    program = _parsed(draft.text)
+    program = parsed(draft.text)
     originals = {new: old for old, new in renamed.items()}
     taken = tuple(names[originals[array]] for array in program.inputs)
     given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
@@ -210,7 +210,7 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Program:
+def parsed(text: str) -> Program:
     """The program of a text: many groups of a model have the same."""
     try:
         return parse(text)
