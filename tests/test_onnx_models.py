@@ -302,6 +302,13 @@ def test_a_model_is_timed_with_each_kernel_s_share(folder: Path) -> None:
     assert sum(call["share"] for call in told["calls"]) == pytest.approx(1)
 
 
+def test_a_model_is_checked_and_its_kernels_are_played(folder: Path) -> None:
+    assert "Model mlp, 2 calls of 2 kernels, 4 constants" in " ".join(
+        invoked("check", folder / "mlp.dojo").split()
+    )
+    assert invoked("show", f"{folder / 'mlp.dojo'}:gemm_relu").startswith("kernel gemm_relu\n")
+
+
 def test_a_wrong_program_makes_the_model_wrong(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true = models.choices
 
@@ -321,7 +328,8 @@ def test_a_wrong_program_makes_the_model_wrong(folder: Path, monkeypatch: pytest
         (["time"], "Name a kernel"), (["time", "softmax", "--model", "{}"], "timed as it is"), (["time", "softmax", "--against", "{}"], "give --model too"),
         (["time", "--model", "{}", "--from", "nowhere"], "best, heuristic, start"), (["export", "--to", "x"], "Name the kernels"),
         (["export", "softmax", "--model", "{}", "--to", "x"], "Name the kernels"), (["tune", "softmax", "--model", "{}"], "leave kernels"),
-        (["time", "--model", "{}.npz"], "is no text"),
+        (["time", "--model", "{}.npz"], "is no text"), (["show", "{}"], "name a kernel of it"), (["show", "{}:none"], "has no kernel 'none'"),
+        (["export", "{}", "--to", "x"], "give it as --model"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_with_a_model_is_said(arguments: list[str], said: str, folder: Path) -> None:

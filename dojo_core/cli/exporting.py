@@ -190,6 +190,8 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
         )
     text = read_file(path)
     kind = text_kind(text)
+    if kind == "graph":
+        raise Failure(f"{path} is a whole model: give it as --model.")
     if kind == "program":
         if shape or settings:
             raise Failure(f"{path} has its sizes in its text: leave --shape and --set out.")

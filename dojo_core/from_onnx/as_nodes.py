@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dojo_core.from_onnx.arrays import array_of, stored
 from dojo_core.from_onnx.call import Call, Operator
-from dojo_core.from_onnx.ports import Given, NotImported, Port, Reason
+from dojo_core.from_onnx.ports import Given, NotImported, Reason
 from dojo_core.from_onnx.values import (
     FLOATS,
     KNOWN_ELEMENTS,
@@ -46,10 +46,10 @@ INLINE = 4096  # whole numbers that are worked with at import, as shapes and pla
 
 @dataclass(frozen=True)
 class ModelNodes:
-    """A model for ``dojo_core.graph.build``, and how its inputs and outputs come by their tensors.
+    """A model for ``dojo_core.graph.build``.
 
     ``tensors`` describe the constants. ``specialised`` are graph inputs that were taken for their values,
-    with the operators that asked.
+    with the operators that asked, ``costly`` encodings that take more than one pass.
     """
 
     name: str
@@ -59,8 +59,7 @@ class ModelNodes:
     constants: Mapping[str, Numbers]
     tensors: tuple[graphs.Tensor, ...]
     specialised: Mapping[str, str]
-    input_ports: tuple[Port, ...]
-    output_ports: tuple[Port, ...]
+    costly: tuple[str, ...]
 
 
 def nodes_of(
@@ -109,7 +108,7 @@ class _InNodes(Walk):
         self.taken: set[str] = set()
 
     def nodes_of(self) -> ModelNodes:
-        inputs, outputs = self.through()
+        self.through()
         read = {*self.outputs, *(name for node in self.nodes for name in node.inputs)}
         used = [(tensor, values) for name, (tensor, values) in self.constants.items() if name in read]
         return ModelNodes(
@@ -120,8 +119,7 @@ class _InNodes(Walk):
             {tensor.name: as_stored(tensor, values) for tensor, values in used},
             tuple(tensor for tensor, _ in used),
             dict(self.specialised),
-            tuple(inputs),
-            tuple(outputs),
+            tuple(self.costly),
         )
 
     def data(self, name: str, element: str, shape: tuple[int, ...]) -> tuple[Tensor, str]:
