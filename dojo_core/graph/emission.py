@@ -57,9 +57,35 @@ def emitted(
     Constants of one element are numbers in the text, others inputs. Raises BuildError where no program can be
     made, GraphError for a node that gives what it does not say.
     """
+    b, names, own = _written(nodes, tensors, constants, outputs)
+    draft, renamed = canonical(b.draft())
+    program = _parsed(draft.text)
+    originals = {new: old for old, new in renamed.items()}
+    taken = tuple(names[originals[array]] for array in program.inputs)
+    given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
+    return Emitted(program, taken, given, {name: own[name] for name in taken if name in own})
+
+
+def line_count(
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    constants: Mapping[str, Values],
+    outputs: Sequence[str],
+) -> int:
+    """How many lines of text the program of ``emitted`` has. Raises BuildError where there is none."""
+    return len(_written(nodes, tensors, constants, outputs)[0].draft().leaves)
+
+
+def _written(
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    constants: Mapping[str, Values],
+    outputs: Sequence[str],
+) -> tuple[Builder, dict[str, str], dict[str, tuple[Tensor, Values]]]:
+    """Nodes in a builder, with the tensor behind each of its inputs, and those that are the nodes' own."""
     b = Builder(kernel_name(nodes))
     arrays: dict[str, Array] = {}
-    names: dict[str, str] = {}  # the tensor behind each input of the builder
+    names: dict[str, str] = {}
     own: dict[str, tuple[Tensor, Values]] = {}
     for node in nodes:
         for name in node.inputs:
@@ -70,19 +96,14 @@ def emitted(
         before = set(b.constants)
         arrays |= run(b, node, arrays)
         for key in b.constants:
-            if key not in before:
-                name = unlike(f"{node.name}.{key}", {*tensors, *own})
+            if key not in before:  # called alike in every kernel that writes the node
+                name = unlike(f"{node.name}.{key.rstrip('_')}", {*tensors, *own})
                 dtype = b.inputs[key].dtype
                 own[name] = Tensor(name, dtype, b.inputs[key].shape), from_double(b.constants[key], dtype)
                 names[key] = name
     for number, name in enumerate(outputs):
         b.output(f"o{number}", arrays[name])
-    draft, renamed = canonical(b.draft())
-    program = _checked(draft.text)
-    originals = {new: old for old, new in renamed.items()}
-    taken = tuple(names[originals[array]] for array in program.inputs)
-    given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
-    return Emitted(program, taken, given, {name: own[name] for name in taken if name in own})
+    return b, names, own
 
 
 def interface(b: Builder, tensor: Tensor, values: Values | None, name: str) -> Array:
@@ -117,11 +138,14 @@ def shaped(program: Program, array: str, values: Values) -> Values:
 
 
 def kernel_name(nodes: Iterable[Node]) -> str:
-    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``."""
+    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``.
+
+    Of ``aten.add.Tensor``, an operator with its library and its variant, ``add`` stands in the name.
+    """
     words: list[str] = []
     nodes = list(nodes)
     for node in [n for n in nodes if n.kind is not Kind.VIEW] or nodes:
-        word = identifier(node.operator.rpartition(".")[2].lower())
+        word = identifier(node.operator.split(".")[-1 - (node.operator.count(".") > 1)].lower())
         if not words or words[-1] != word:
             words.append(word)
     name = "_".join(words)
@@ -177,7 +201,7 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
 
 
 @lru_cache(maxsize=256)
-def _checked(text: str) -> Program:
+def _parsed(text: str) -> Program:
     """The program of a text: many groups of a model have the same."""
     try:
         return parse(text)
