@@ -149,6 +149,17 @@ def test_loops_are_unrolled_into_nodes_and_branches_on_data_are_chosen_between()
             np.testing.assert_allclose(given[name], wanted[name], rtol=1e-5)
 
 
+def test_f16_is_rounded_where_it_leaves_a_kernel() -> None:
+    model = a_model(
+        [node("Mul", "x x", "square"), node("Sub", "square x", "y")], {"x": ([3], TensorProto.FLOAT16)}, ["y"],
+    )  # fmt: skip
+    (kernel,) = graph_of(nodes_of(model)).kernels.values()
+    assert [str(b.dtype) for b in kernel.program.buffers] == ["f16", "f16", "f32", "f32"]
+    x = np.array([1.001, 30.03, -7.7], np.float16)
+    (given,) = Model(graph_of(nodes_of(model))).run({"x": x}).values()
+    np.testing.assert_array_equal(given, (x.astype(np.float32) ** 2 - x).astype(np.float16))
+
+
 def test_outputs_that_are_inputs_constants_or_the_same_have_names_of_their_own() -> None:
     model = a_model(
         [node("Identity", "x", "same"), node("Add", "x w", "t"), node("Identity", "t", "again"), node("Shape", "x", "size")],

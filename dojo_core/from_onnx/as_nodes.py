@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dojo_core.from_onnx.arrays import array_of, stored
+from dojo_core.from_onnx.arrays import array_of
 from dojo_core.from_onnx.call import Call, Operator
 from dojo_core.from_onnx.ports import Given, NotImported, Reason
 from dojo_core.from_onnx.values import (
@@ -167,7 +167,7 @@ class _InNodes(Walk):
         def emit(b: Builder, arrays: Sequence[Array]) -> list[Array]:
             given = dict(zip(read, arrays, strict=True))
             _, tensors = computed(_InKernel(self, b, node, schema, inputs, given))
-            return [stored(b, array_of(b, tensor), tensor.element) for tensor in tensors]
+            return [array_of(b, tensor) for tensor in tensors]
 
         read: dict[str, Array] = {}
         trial = _InKernel(self, Builder("trial"), node, schema, inputs, read)
