@@ -23,6 +23,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 import dojo_core  # noqa: E402
 from agents.cli import app  # noqa: E402
 from agents.model_tuning import spread  # noqa: E402
+from benchmarks import onnx_nodes as judge  # noqa: E402
 from dojo_core.cli import models  # noqa: E402
 from dojo_core.export import Choice, of_game  # noqa: E402
 from dojo_core.export.library import model_library  # noqa: E402
@@ -120,6 +121,27 @@ def test_each_operator_is_a_node_of_its_kind_and_weights_are_constants() -> None
     assert set(nodes.constants) == {t.name for t in CONV_NET.graph.initializer}
     (embedding, lstm, *_) = nodes_of(RECURRENT).nodes
     assert embedding.inputs == ("table", "tokens") and lstm.kind is Kind.OTHER
+
+
+def test_a_sample_of_the_standard_s_own_tests_passes_as_graphs() -> None:
+    """All of them: ``python -m benchmarks.onnx_nodes --graphs``."""
+    modules = [
+        "loop",
+        "gru",
+        "groupnormalization",
+        "gather",
+        "sequence_map",
+        "topk",
+        "rotaryembedding",
+        "castlike",
+    ]
+    cases = [
+        case
+        for case in judge.collected(modules)
+        if case.operators[0].lower() in {"groupnormalization", "rotaryembedding", *modules}
+    ]
+    verdicts = [judge.prepare(case, graphs=True).verdict for case in cases[::5]]
+    assert len(verdicts) >= 25 and {v.interpreted for v in verdicts} == {"ok"}
 
 
 def test_loops_are_unrolled_into_nodes_and_branches_on_data_are_chosen_between() -> None:
