@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup brings it")
 
+import ml_dtypes  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
@@ -25,7 +26,7 @@ from agents.cli import app  # noqa: E402
 from agents.model_tuning import spread  # noqa: E402
 from benchmarks import onnx_nodes as judge  # noqa: E402
 from dojo_core.cli import models  # noqa: E402
-from dojo_core.export import Choice, of_game  # noqa: E402
+from dojo_core.export import Choice, of_game, write  # noqa: E402
 from dojo_core.export.library import model_library  # noqa: E402
 from dojo_core.from_onnx import reader, streaming  # noqa: E402
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of  # noqa: E402
@@ -229,6 +230,17 @@ def test_weights_of_large_files_and_beside_them_stay_where_they_are(
         np.testing.assert_array_equal(imported.weights["w1"], numpy_helper.to_array(MLP.graph.initializer[0]))
     with pytest.raises(NotImported, match="beside the model"):
         nodes_of(read_model(beside))
+    halves = numpy_helper.from_array(drawn((8, 8)).astype(ml_dtypes.bfloat16), "w")
+    onnx.save(
+        a_model(
+            [node("Add", "x w", "y")], {"x": ([8, 8], TensorProto.BFLOAT16)}, ["y"], initializer=[halves]
+        ),
+        inside,
+    )
+    nodes = nodes_of(read_model(inside), folder=folder_of(inside))
+    np.testing.assert_array_equal(
+        nodes.constants["w"], np.frombuffer(halves.raw_data, np.uint16).reshape(8, 8)
+    )
 
 
 def test_a_large_file_that_is_damaged_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,6 +439,28 @@ def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
     given, fault = answer.stdout.splitlines()
     np.testing.assert_allclose(json.loads(given), wanted, rtol=1e-4, atol=1e-6)
     assert "no input 'z': it takes x float32 [4, 24]" in fault
+
+
+def test_arguments_of_an_exported_model_are_words_of_c_no_more(tmp_path: Path) -> None:
+    model = a_model(
+        [node("Add", "int weights", "for"), node("Identity", "int", "memory")],
+        {"int": [4], "weights": [4]},
+        ["for", "memory"],
+    )
+    graph = graph_of(nodes_of(model))
+    starts = {
+        name: of_game(kernel_game(kernel), "the start program") for name, kernel in graph.kernels.items()
+    }
+    write(model_library(graph, starts, "words"), tmp_path / "words")
+    assert (
+        "const float *int_, const float *weights_, float *for_, float *memory_, void *memory"
+        in (tmp_path / "words" / "words.h").read_text()
+    )
+    for compiler in (["gcc", "-std=gnu11"], ["g++"]):
+        source = "library.c" if compiler[0] == "gcc" else "words.h"
+        subprocess.run(
+            [*compiler, "-fsyntax-only", "-Wall", "-Werror", source], cwd=tmp_path / "words", check=True
+        )
 
 
 def test_what_programs_copy_of_weights_lies_in_an_exported_model_s_file() -> None:
