@@ -103,7 +103,7 @@ def export(
     if model is not None:
         if shape or settings:
             raise Failure("A model has its sizes in its file: leave --shape and --set out.")
-        export_model(model, to, source, policy, name, others)
+        export_model(model, to, source, policy, name, others, measure)
         return
     if source not in SOURCES:
         raise Failure(f"--from takes {', '.join(SOURCES)}, not {source!r}.")
