@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from dojo_core.graph.nodes import Kind  # noqa: E402
 from dojo_core.graph.preparation import prepared  # noqa: E402
 from dojo_core.graph.reference import reference  # noqa: E402
 from dojo_core.graph.run import Model  # noqa: E402
+from dojo_core.graph.trial import deviations, in_turns  # noqa: E402
 from dojo_core.program.text import parse  # noqa: E402
 from tests.drawn import Drawn  # noqa: E402
 from tests.test_graph_run import PACKING  # noqa: E402
@@ -380,6 +382,38 @@ def test_a_wrong_program_makes_the_model_wrong(folder: Path, monkeypatch: pytest
 def test_what_does_not_go_with_a_model_is_said(arguments: list[str], said: str, folder: Path) -> None:
     given = [each.format(folder / "mlp.dojo") for each in arguments]
     assert said in " ".join(invoked(*given, code=1).split())
+
+
+@pytest.mark.skipif(find_spec("onnxruntime") is not None, reason="onnxruntime is installed here")
+def test_who_would_compare_and_is_not_there_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOJO_BENCH_PYTHON", sys.executable)
+    told = invoked(
+        "time", "--model", folder / "mlp.dojo", "--from", "start", "--against", folder / "mlp.onnx", code=1
+    )
+    assert "ONNX Runtime is not installed" in " ".join(told.split())
+
+
+def test_two_are_timed_in_turns_and_compared_by_the_rounds() -> None:
+    slow, fast = (
+        iter([4.0, 40.0, 4.0, 4.0]),
+        iter([2.0, 20.0, 2.0, 1.0]),
+    )  # the second round was a slow moment
+    assert in_turns(lambda runs: [next(slow)] * runs, lambda runs: [next(fast)] * runs, rounds=3) == (
+        4.0,
+        2.0,
+        2.0,
+    )
+
+
+def test_how_far_outputs_are_off_is_told_of_the_largest_value() -> None:
+    m = Drawn()
+    graph = m.built(m.map("Relu", "max(x, 0)", m.input("x", 2, 2)))
+    (name,) = graph.outputs
+    wanted = np.array([[100.0, np.inf], [np.nan, 0.0]], np.float32)
+    for apart, right in ((0.05, True), (0.5, False), (np.nan, False)):
+        given = wanted + np.array([[apart, 0], [0, 0]], np.float32)
+        (found,) = deviations(graph, {graph.label(name): given}, {graph.label(name): wanted})
+        assert found.right is right
 
 
 def test_a_search_spends_its_budget_by_share() -> None:
