@@ -407,7 +407,7 @@ def test_two_are_timed_in_turns_and_compared_by_the_rounds() -> None:
 
 def test_how_far_outputs_are_off_is_told_of_the_largest_value() -> None:
     m = Drawn()
-    graph = m.built(m.map("Relu", "max(x, 0)", m.input("x", 2, 2)))
+    graph = m.built(m.map("Relu", "max(a, 0)", m.input("x", 2, 2)))
     (name,) = graph.outputs
     wanted = np.array([[100.0, np.inf], [np.nan, 0.0]], np.float32)
     for apart, right in ((0.05, True), (0.5, False), (np.nan, False)):
