@@ -261,6 +261,16 @@ def test_what_is_made_of_constants_alone_is_worked_out_once() -> None:
     assert graph.constants["mul1"].dtype == np.float32
 
 
+def test_what_takes_long_to_work_out_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = Drawn()
+    x, w, scale = m.input("x", 4), m.weight("w", 4, 6), m.weight("scale", 4, 1)
+    graph = m.built(m.map("add", "a + b", x, m.reduce("sum", m.map("mul", "a * b", w, scale), 1)))
+    monkeypatch.setattr("dojo_core.graph.folding.STEPS", 10)
+    again = m.built(*(graph.label(name) for name in graph.outputs))
+    for name, values in graph.constants.items():
+        np.testing.assert_allclose(again.constants[name], values, rtol=1e-5)
+
+
 def test_a_weight_lies_as_its_product_reads_it() -> None:
     """Neighbours in the result are neighbours in the weight."""
     m = Drawn()
@@ -352,6 +362,18 @@ def test_names_of_models_become_names_of_the_text() -> None:
     inputs = m.drawn()
     first, second, third, fourth, fifth = (inputs[name] for name in names)
     check(graph, inputs, first + second + third, fourth * fifth)
+
+
+def test_kernels_are_called_after_what_they_compute() -> None:
+    m = Drawn()
+    x, w = m.input("x", 8, 16), m.weight("w", 16, 16)
+    for operator in ("aten.sub.Tensor", "Sqrt", "FastGelu", "some_thing_long"):
+        x = m.map(operator, "sin(a)", x)
+    y = m.map("aten.relu.default", "max(a, 0)", m.matmul(x, w))
+    graph = m.built(y)
+    assert list(graph.kernels) == ["matmul_relu"]  # sub_sqrt_fastgelu_some_thing_long_matmul_relu is long
+    short = m.built("Sqrt1")
+    assert list(short.kernels) == ["sub_sqrt"]
 
 
 X = Tensor("x", "f32", (4,))

@@ -59,7 +59,7 @@ def emitted(
     """
     b, names, own = _written(nodes, tensors, constants, outputs)
     draft, renamed = canonical(b.draft())
-    program = _parsed(draft.text)
+    program = parsed(draft.text)
     originals = {new: old for old, new in renamed.items()}
     taken = tuple(names[originals[array]] for array in program.inputs)
     given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
@@ -141,21 +141,30 @@ def shaped(program: Program, array: str, values: Values) -> Values:
     return values.reshape([dim.size for dim in program.buffer_of[array].dims])
 
 
-def kernel_name(nodes: Iterable[Node]) -> str:
+def kernel_name(nodes: Sequence[Node]) -> str:
     """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``.
 
-    Of ``aten.add.Tensor``, an operator with its library and its variant, ``add`` stands in the name.
+    Of ``aten.add.Tensor``, an operator with its library and its variant, ``add`` stands in the name. A long
+    name begins with the first contraction, and ends early.
     """
-    words: list[str] = []
-    nodes = list(nodes)
-    for node in [n for n in nodes if n.kind is not Kind.VIEW] or nodes:
-        word = identifier(node.operator.split(".")[-1 - (node.operator.count(".") > 1)].lower())
-        if not words or words[-1] != word:
-            words.append(word)
-    name = "_".join(words)
+    passes = [node for node in nodes if node.kind is not Kind.VIEW] or list(nodes)
+    name = _joined_words(passes)
+    if len(name) > NAME:
+        first = next((n for n, node in enumerate(passes) if node.kind is Kind.CONTRACTION), 0)
+        name = _joined_words(passes[first:])
     if len(name) > NAME:
         name = name[:NAME].rpartition("_")[0] or name[:NAME]
     return identifier(name)
+
+
+def _joined_words(nodes: Iterable[Node]) -> str:
+    words: list[str] = []
+    for node in nodes:
+        parts = node.operator.lower().split(".")
+        word = identifier(parts[-2] if len(parts) > 2 else parts[-1])
+        if not words or words[-1] != word:
+            words.append(word)
+    return "_".join(words)
 
 
 def unlike(name: str, taken: Collection[str]) -> str:
@@ -205,7 +214,7 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Program:
+def parsed(text: str) -> Program:
     """The program of a text: many groups of a model have the same."""
     try:
         return parse(text)

@@ -74,28 +74,37 @@ class Model:
         begin = time.perf_counter()
         self._constants: dict[str, Values] = {}  # those that each run reads
         self._copies: dict[tuple[str, ...], dict[str, Values]] = {}  # of others, by kernel and constants
-        self._steps: list[tuple[Any, Any]] = []  # a function, and what it is called with
         self._slots: dict[str, list[tuple[Any, int]]] = {n: [] for n in (*graph.inputs, *graph.outputs)}
         base = self._memory.ctypes.data
-        fixed = {name: base + offset for name, offset in places.offsets.items()}
-        for call in graph.calls:
-            both, kernel = parts[call.kernel], graph.kernels[call.kernel].program
-            tensors = dict(zip((*kernel.inputs, *kernel.outputs), (*call.inputs, *call.outputs), strict=True))
-            known = {array: fixed.get(name) for array, name in tensors.items()}
-            if ONCE in both:
-                copies = self._copied(functions[call.kernel, ONCE], call.kernel, both[ONCE], tensors)
-                known |= {array: values.ctypes.data for array, values in copies.items()}
-            program = both[EACH_RUN]
-            known |= {
-                a: self._constant(tensors[a]) for a in program.inputs if tensors.get(a) in graph.constants
-            }
-            arrays = (*program.inputs, *program.outputs)
-            pointers = (ctypes.c_void_p * len(arrays))(*(known[array] for array in arrays))
-            self._steps.append((functions[call.kernel, EACH_RUN], pointers))
-            for number, array in enumerate(arrays):
-                if tensors.get(array) in self._slots:
-                    self._slots[tensors[array]].append((pointers, number))
+        between = {name: base + offset for name, offset in places.offsets.items()}
+        # Each step is a function, and what it is called with.
+        self._steps = [self._step(call, parts[call.kernel], functions, between) for call in graph.calls]
         self.prepare_seconds = time.perf_counter() - begin
+
+    def _step(
+        self,
+        call: Call,
+        parts: Mapping[str, Program],
+        functions: Mapping[tuple[str, str], Any],
+        between: Mapping[str, int],
+    ) -> tuple[Any, Any]:
+        """A call's function, and the places of its arrays; those of a run's own are left open."""
+        kernel = self.graph.kernels[call.kernel].program
+        tensors = dict(zip((*kernel.inputs, *kernel.outputs), (*call.inputs, *call.outputs), strict=True))
+        known = {array: between.get(name) for array, name in tensors.items()}
+        if ONCE in parts:
+            copies = self._copied(functions[call.kernel, ONCE], call.kernel, parts[ONCE], tensors)
+            known |= {array: values.ctypes.data for array, values in copies.items()}
+        program = parts[EACH_RUN]
+        for array in program.inputs:
+            if tensors.get(array) in self.graph.constants:
+                known[array] = self._constant(tensors[array])
+        arrays = (*program.inputs, *program.outputs)
+        pointers = (ctypes.c_void_p * len(arrays))(*(known[array] for array in arrays))
+        for number, array in enumerate(arrays):
+            if tensors.get(array) in self._slots:
+                self._slots[tensors[array]].append((pointers, number))
+        return functions[call.kernel, EACH_RUN], pointers
 
     def _constant(self, name: str) -> int:
         """Where a constant lies that each run reads."""
