@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,8 +77,10 @@ def import_onnx(
         nodes = len(model.graph.node)
         if nodes > FEW if whole is None else whole:
             as_nodes = nodes_of(model, given, path.stem, folder_of(path))
+            graph = graph_of(as_nodes)
             _tell_specialised(as_nodes.specialised, given)
-            _write_graph(path, graph_of(as_nodes), check, to)
+            _tell_costly(as_nodes.costly)
+            _write_graph(path, graph, check, to)
         else:
             _as_kernel(path, import_model(model, given, path.stem, folder_of(path)), given, check, to)
     except NotImported as refused:
@@ -153,12 +155,13 @@ def _tell(imported: Imported, given: dict[str, Given]) -> None:
         err.print(
             f"Inputs of the text whose values the model has: {escape(told)}.", style="dim", soft_wrap=True
         )
-    if imported.costly:
-        err.print(
-            f"It takes more than one pass over the result: {', '.join(imported.costly)}.",
-            style="dim",
-            soft_wrap=True,
-        )
+    _tell_costly(imported.costly)
+
+
+def _tell_costly(costly: Sequence[str]) -> None:
+    if costly:
+        told = f"It takes more than one pass over the result: {', '.join(costly)}."
+        err.print(told, style="dim", soft_wrap=True)
 
 
 def _given(model: Any, shapes: list[str], values: list[str]) -> dict[str, Given]:

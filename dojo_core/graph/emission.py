@@ -16,9 +16,9 @@ import numpy as np
 from dojo_core.faults import text_fault
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
 from dojo_core.measure.pool import from_double, numbers
-from dojo_core.primitives import Array, Builder, BuildError, constant, identifier
+from dojo_core.primitives import Array, Builder, BuildError, constant, convert, identifier
 from dojo_core.primitives.elision import accessing
-from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.dtypes import HALVES, INTEGERS
 from dojo_core.program.expressions import TextError
 from dojo_core.program.indices import feeding
 from dojo_core.program.text import parse
@@ -102,7 +102,9 @@ def _written(
                 own[name] = Tensor(name, dtype, b.inputs[key].shape), from_double(b.constants[key], dtype)
                 names[key] = name
     for number, name in enumerate(outputs):
-        b.output(f"o{number}", arrays[name])
+        array = arrays[name]
+        rounded = array if array.is_free else convert(b, array, tensors[name].dtype)
+        b.output(f"o{number}", rounded)
     return b, names, own
 
 
@@ -125,7 +127,9 @@ def run(b: Builder, node: Node, arrays: Mapping[str, Array]) -> dict[str, Array]
             f"{node.name} ({node.operator}) gives {len(results)} arrays and says {len(node.outputs)}."
         )
     for tensor, array in zip(node.outputs, results, strict=True):
-        if array.shape != tensor.shape or (array.dtype != tensor.dtype and not array.is_free):
+        unrounded = array.dtype == "f32" and tensor.dtype in HALVES
+        fits = array.dtype == tensor.dtype or array.is_free or unrounded
+        if array.shape != tensor.shape or not fits:
             raise GraphError(
                 f"{node.name} ({node.operator}) gives {array.dtype} {list(array.shape)} for {tensor}."
             )
