@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dojo_core.cli import app, main
 from dojo_core.cli.commands import COMMANDS, Command
+from dojo_core.cli.foreign import READERS
 
 __all__ = ["COMMANDS", "app", "main"]
+
+READERS[".pt2"] = "agents.torch_backend.exported:graph_of_file"
 
 COMMANDS |= {
     "pass": Command(

@@ -4,6 +4,7 @@
     python -m benchmarks.onnx_nodes Conv MaxPool          # some operators
     python -m benchmarks.onnx_nodes --test test_softmax_axis_0 --text
     python -m benchmarks.onnx_nodes --json judged.json --write docs/onnx.md
+    python -m benchmarks.onnx_nodes --graphs              # each test as a graph of kernels, interpreted
 
 A test passes where both ways of running give its outputs within its own tolerances. Its inputs are data: only
 those that say a shape or a way of computing (``SAYS_SHAPE``) are taken for their values, and the judge fails
@@ -20,7 +21,7 @@ import sys
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,10 @@ from dojo_core.codegen.built import CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.extras import NotInstalled, need
 from dojo_core.faults import program_fault
+from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
 from dojo_core.from_onnx.importer import Given, Imported, NotImported, Port, import_model
 from dojo_core.from_onnx.values import FLOATS, Refusal, dtype_of, numpy_dtype
+from dojo_core.graph.reference import reference
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.interpret import interpret
 from dojo_core.targets.cpu.build import build
@@ -354,14 +357,17 @@ class Prepared:
     arrays: dict[str, Any] = field(default_factory=dict)
 
 
-def prepare(case: Case, check: bool = True) -> Prepared:
-    """Import a test's model, interpret it, generate its C."""
+def prepare(case: Case, check: bool = True, graphs: bool = False) -> Prepared:
+    """Import a test's model, interpret it, generate its C; or interpret it as a graph of kernels alone."""
     verdict = Verdict(case.name, case.operators, ours=case.ours)
     prepared = Prepared(verdict)
     signal.signal(signal.SIGALRM, _late)
     signal.alarm(SECONDS)
     try:
-        _prepare(case, prepared, check)
+        if graphs:
+            _interpret_graph(case, verdict)
+        else:
+            _prepare(case, prepared, check)
     except NotImported as refused:
         if any(r.unforeseen for r in refused.reasons):
             verdict.interpreted = verdict.compiled = "fault"
@@ -422,6 +428,38 @@ def _prepare(case: Case, prepared: Prepared, check: bool) -> None:
     prepared.code = generate(imported.program)
 
 
+def _interpret_graph(case: Case, verdict: Verdict) -> None:
+    inputs = _inputs(case)
+    try:
+        nodes = nodes_of(case.model, {n: described(v) for n, v in inputs.items()}, case.name)
+    except Refusal as refused:
+        verdict.reason = str(refused)
+        return
+    elements = {tensor.name: tensor.dtype for tensor in nodes.inputs}
+    flat = {name: each for n, v in inputs.items() for name, each in _flat(n, v) if name in elements}
+    given = reference(graph_of(nodes), {n: numbers(each, elements[n]) for n, each in flat.items()})
+    wanted = dict(zip((o.name for o in case.model.graph.output), map(plain, case.outputs), strict=False))
+    for name, each in (pair for n, v in wanted.items() for pair in _flat(n, v)):
+        if each.size:  # of what has no elements nothing is computed
+            with np.errstate(all="ignore"):
+                ours = given[name].astype(each.dtype)
+            unlike = difference(ours, each, case.rtol, NOISE.get(case.name, case.atol))
+            if unlike:
+                verdict.interpreted = verdict.compiled = "wrong"
+                verdict.reason = f"{name}: {unlike}"
+                return
+    verdict.interpreted = verdict.compiled = "ok"
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays of a value by the names that a graph has for them."""
+    if isinstance(value, list):
+        for k, each in enumerate(value):
+            yield from _flat(f"{name}_{k}", each)
+    elif value is not None:
+        yield name, value
+
+
 def _judged(case: Case, verdict: Verdict, way: str, given: list[Any]) -> None:
     unlike = ""
     for k, (each, wanted) in enumerate(zip(given, map(plain, case.outputs), strict=True)):
@@ -472,12 +510,13 @@ def _aligned(shape: Sequence[int], dtype: Any, garbage: int) -> Any:
     return raw[begin : begin + size].view(dtype).reshape(shape)
 
 
-def judge(cases: Sequence[Case], jobs: int = 2, check: bool = True, compiled: bool = True) -> list[Verdict]:
-    """Both ways, each test in a process that may crash."""
+def judge(
+    cases: Sequence[Case], jobs: int = 2, check: bool = True, compiled: bool = True, graphs: bool = False
+) -> list[Verdict]:
+    """Both ways, or as graphs alone, each test in a process that may crash."""
     prepared: list[Prepared] = []
-    for case, result in zip(
-        cases, guarded(lambda k: prepare(cases[k], check), len(cases), SECONDS + 20, jobs), strict=True
-    ):
+    ways = guarded(lambda k: prepare(cases[k], check, graphs), len(cases), SECONDS + 20, jobs)
+    for case, result in zip(cases, ways, strict=True):
         if isinstance(result, str):
             result = Prepared(
                 Verdict(case.name, case.operators, result, result, f"The interpreter's process: {result}.")
@@ -618,6 +657,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--test", action="append", default=[], help="a test by name, or the beginning of one")
     parser.add_argument("--text", action="store_true", help="print the texts")
     parser.add_argument("--interpreted", action="store_true", help="the interpreter alone")
+    parser.add_argument("--graphs", action="store_true", help="as graphs of kernels, the interpreter alone")
     parser.add_argument("--no-check", action="store_true", help="leave out what dojo check asks of each text")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write the verdicts there")
@@ -633,7 +673,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.test:
         cases = [c for c in cases if any(c.name.startswith(t) for t in options.test)]
     started = time.monotonic()
-    verdicts = judge(cases, options.jobs, not options.no_check, not options.interpreted)
+    compiled = not (options.interpreted or options.graphs)
+    verdicts = judge(cases, options.jobs, not options.no_check, compiled, options.graphs)
     rows = rows_of(
         verdicts, [o for o in operators_of_the_standard() if not options.operators or o in options.operators]
     )
@@ -643,7 +684,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{sign} {verdict.name} ({verdict.interpreted}, {verdict.compiled}): {verdict.reason}")
     if options.text:
         _print_texts(cases)
-    print("\n".join(summary(verdicts, rows)))
+    if options.graphs:
+        print(f"{sum(v.ok for v in verdicts)} of {len(verdicts)} tests pass as graphs of kernels.")
+    else:
+        print("\n".join(summary(verdicts, rows)))
     print(f"{time.monotonic() - started:.0f} s.")
     if options.json:
         options.json.write_text(json.dumps([asdict(v) for v in verdicts], indent=1), encoding="utf-8")

@@ -47,6 +47,7 @@ NEEDING = (
     ("worker tls://127.0.0.1:8786", "scale", "A worker needs distributed"),
     ("tune relu --shape 8x32 --workers 2", "scale", "Measuring on other machines needs distributed"),
     ("import model.onnx", "onnx", "dojo import needs onnx"),
+    ("import model.pt2", "learn", "This command needs torch"),
     ("tune relu --shape 8x32 --slurm 2", "scale", "Measuring on other machines needs distributed"),
 )
 

@@ -30,12 +30,14 @@ TABLE_3 = (
     "bmm", "conv", "swiglu",
 )  # fmt: skip
 
-KernelArgument = Annotated[
-    str,
-    typer.Argument(
-        help="A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; or a text file."
-    ),
-]
+MODEL_TEXT = 32 << 20  # characters of a model's text
+
+_KERNEL = (
+    "A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; a text file; or a model's kernel, "
+    "model.dojo:NAME."
+)
+KernelArgument = Annotated[str, typer.Argument(help=_KERNEL)]
+OptionalKernel = Annotated[str | None, typer.Argument(metavar="KERNEL", help=_KERNEL, show_default=False)]
 ShapeOption = Annotated[
     str | None,
     typer.Option(
@@ -59,6 +61,22 @@ MachineOption = Annotated[
 LineOption = Annotated[
     Path | None,
     typer.Option("--line", help="Play this first: a line file, a game, or a recorded line's name."),
+]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="A whole model in place of a kernel, as dojo import wrote it.",
+        show_default=False,
+    ),
+]
+SourceOption = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        help="With --model: best (this machine's records, else the heuristic pass), heuristic, or start.",
+    ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -116,19 +134,48 @@ def kernels_and_shapes(names: Sequence[str], shape: str | None = None) -> list[t
 
 
 def _own_program(path: Path) -> Program:
-    """The program of a text of one's own, as sound as a kernel's."""
+    """The program of a text of one's own, as sound as a kernel's; ``model.dojo:NAME`` is one of a model's."""
+    file, _, kernel = path.name.rpartition(":")
+    if file and not path.exists():
+        return _kernel_of(path.with_name(file), kernel)
     if path.suffix == ".py":
         raise Failure(
             f"{path} is Python, which no command of the Dojo runs: run it yourself and let it save the "
             f"kernel's text ({document('own_kernel.md')})."
         )
     text = read_file(path)
+    if text_kind(text) == "graph":
+        raise Failure(
+            f"{path} is a whole model: name a kernel of it, {_some_kernels(path)}; or give it as --model."
+        )
     program = parse(text)
     fault = program_fault(program, on=None, source=text)
     if fault is not None:
         raise Failure(f"{path} cannot be played on. {fault}")
     tell_doubt(program)
     return program
+
+
+def _kernel_of(path: Path, kernel: str) -> Program:
+    kernels_there = model_kernels(path)
+    if kernel not in kernels_there:
+        raise Failure(f"{path} has no kernel {kernel!r}: name {_some_kernels(path)}.")
+    return kernels_there[kernel]
+
+
+def model_kernels(path: Path) -> dict[str, Program]:
+    """The start programs of a model's kernels, by name. Raises Failure."""
+    from dojo_core.graph.text import parse_kernels
+
+    text = read_file(path, MODEL_TEXT)
+    if text_kind(text) != "graph":
+        raise Failure(f"{path} is no model as dojo import writes one, so that it has no kernels to name.")
+    return {name: kernel.program for name, kernel in parse_kernels(text).items()}
+
+
+def _some_kernels(path: Path) -> str:
+    names = [f"{path}:{name}" for name in model_kernels(path)]
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def tell_doubt(start: Program) -> None:
@@ -169,7 +216,7 @@ def played(
         if recorded.kernel not in (None, kernel) and kernel in kernels.names():
             raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
-    chosen = _policy(policy, recorded.policy if recorded else "reassoc")
+    chosen = known_policy(policy, recorded.policy if recorded else "reassoc")
     on = target or (recorded.target if recorded else DEFAULT_TARGET)
     on = on_machine(on, machine)
     if name is not None:
@@ -204,7 +251,9 @@ def on_machine(target: str, machine: str | None) -> str:
 
 
 def text_kind(text: str) -> str:
-    """What a file holds: ``game``, ``line`` or ``program``."""
+    """What a file holds: ``game``, ``graph``, ``line`` or ``program``."""
+    if text.lstrip().startswith("graph "):
+        return "graph"
     if text.lstrip().startswith("dojo game"):
         return "game"
     return "line" if any(row.startswith("shape ") for row in text.splitlines()) else "program"
@@ -221,7 +270,7 @@ def line_text(line: Path, target: str = DEFAULT_TARGET) -> str:
     raise Failure(f"There is no file {line}. The recorded lines: {known}.")
 
 
-def _policy(given: str | None, default: str) -> str:
+def known_policy(given: str | None, default: str) -> str:
     policy = default if given is None else given
     if policy not in POLICIES:
         raise Failure(f"There is no policy {policy!r}. The policies: {', '.join(POLICIES)}.")

@@ -1,0 +1,53 @@
+"""benchmarks.kernelbench: a problem of KernelBench's form, scaled and held against PyTorch."""
+
+import re
+
+from benchmarks.kernelbench import GFLOPS, MEGABYTES, needs, ran, scaled, table
+
+SOURCE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, groups):
+        super().__init__()
+        self.norm = nn.GroupNorm(groups, CHANNELS)
+
+    def forward(self, x):
+        return self.norm(x).relu()
+
+BATCH, SIZE = 4, 1024 * 8
+CHANNELS = 512
+
+def get_inputs():
+    return [torch.rand(BATCH, CHANNELS, SIZE)]
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+def test_the_largest_size_is_halved_until_a_problem_fits():
+    names, halvings = scaled(SOURCE)
+    # 1024 to 512, the first of two such then, and on to 256: 4 x 512 x 2048 floats, in and out, are 34 MB.
+    assert (names["BATCH"], names["CHANNELS"], names["SIZE"]) == (4, 512, 256 * 8)
+    assert halvings == 2
+    gflops, megabytes = needs(names)
+    assert gflops <= GFLOPS and MEGABYTES / 2 < megabytes <= MEGABYTES
+
+
+def test_a_size_that_others_ask_for_stays():
+    source = SOURCE.replace("return [8]", "return [512]").replace("SIZE = 4, 1024 * 8", "SIZE = 4, 64 * 128")
+    names, _ = scaled(source)
+    assert names["CHANNELS"] == 512  # 512 groups go into no fewer channels
+
+
+def test_a_problem_is_held_against_pytorch(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    path = tmp_path / "level1" / "7_Norm.py"
+    path.parent.mkdir()
+    path.write_text(SOURCE.replace("1024 * 8", "64").replace("512", "16"))
+    row = ran(path, ["eager"], 0, 1)
+    assert (row.level, row.name, row.status, row.message, row.stays) == (1, "7_Norm", "correct", "", [])
+    assert set(row.seconds) == {"eager", "dojo"}
+    assert re.search(r"Level 1: 1 of 1 correct, 1 of them whole in the Dojo\.", table([row]))

@@ -1,0 +1,220 @@
+"""torch.compile(model, backend="dojo"): models beside PyTorch, what stays there, and what is kept."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import agents.torch_backend  # noqa: F401  (registers the backend)
+from agents import passes
+from agents.passes.kept import heuristic
+from agents.torch_backend import dojo
+from agents.torch_backend.part import Part
+from dojo_core.primitives import Builder, elementwise
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path_factory, monkeypatch):
+    """What one test compiled is no other's; all keep what they compile in one place."""
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path_factory.getbasetemp() / "torch"))
+    torch.compiler.reset()
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """The parts that the Dojo compiled."""
+    made = []
+    begin = Part.__init__
+    monkeypatch.setattr(Part, "__init__", lambda self, *given: (begin(self, *given), made.append(self))[0])
+    return made
+
+
+@pytest.fixture
+def told(caplog):
+    """What the backend said in the log."""
+    return lambda: [r.getMessage() for r in caplog.records if r.name.startswith("agents.")]
+
+
+def small():
+    return nn.Sequential(
+        nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 4)
+    ).eval()
+
+
+def alike(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_gives_what_pytorch_gives(parts, told):
+    model, x = small(), torch.randn(2, 2, 6, 6)
+    compiled = torch.compile(model, backend="dojo")
+    with torch.inference_mode():
+        alike(compiled(x), model(x))
+        alike(compiled(x.permute(0, 1, 3, 2)), model(x.permute(0, 1, 3, 2)))  # other strides
+    assert not told()
+    assert len(parts) == 2  # TorchDynamo compiles for the strides too
+
+
+def test_the_backend_is_found_by_its_name():
+    points = EntryPoint("dojo", "agents.torch_backend.backend:dojo", "torch_dynamo_backends")
+    assert points.load() is dojo
+    assert "dojo" in torch._dynamo.list_backends(exclude_tags=())
+
+
+def test_tensors_lie_as_pytorch_has_them_and_nothing_is_copied(parts):
+    def model(image):
+        return (
+            image.relu().permute(0, 2, 3, 1),
+            image[:, 0] * 2,
+            image.sum(1, keepdim=True).expand(2, 4, 3, 5),
+        )
+
+    image = torch.randn(2, 4, 3, 5).to(memory_format=torch.channels_last)
+    compiled = torch.compile(model, backend="dojo")
+    with torch.no_grad():
+        *ours, expanded = compiled(image)
+        *theirs, spread = model(image)
+    for each, wanted in zip(ours, theirs, strict=True):
+        assert torch.equal(each, wanted)
+        assert each.stride() == wanted.stride()
+    alike(expanded, spread)
+    (part,) = parts
+    (given,) = part.model.graph.inputs
+    assert part.model.graph.tensors[given].shape == (2, 3, 5, 4)  # the channels lie together
+
+
+def test_what_the_dojo_has_not_stays_in_pytorch_and_one_line_says_so(parts, told):
+    def model(x):
+        values, places = torch.sort(x.relu() * 2)
+        return values + 1, places, (x * 3).T
+
+    x = torch.randn(4, 5)
+    with torch.no_grad():
+        ours = torch.compile(model, backend="dojo")(x)
+    for each, wanted in zip(ours, model(x), strict=True):
+        assert torch.equal(each, wanted)
+        assert each.stride() == wanted.stride()
+    assert parts
+    (line,) = told()
+    assert line.startswith("1 of 6 operations stay in PyTorch. sort.default: the Dojo has no such operator")
+
+
+def test_a_model_of_nothing_that_the_dojo_has_is_pytorchs(parts, told):
+    x = torch.randn(4)
+    with torch.no_grad():
+        compiled = torch.compile(lambda x: torch.fft.rfft(x).abs(), backend="dojo")
+        alike(compiled(x), torch.fft.rfft(x).abs())
+    assert not parts
+    assert "texts have no dtype complex64" in told()[0]
+
+
+def test_functions_that_write_in_place_on_their_way(parts, told):
+    """Of these only the whole way through PyTorch's own gives operators that write nothing."""
+
+    def model(x):
+        near = F.cosine_similarity(x, x.flip(0)) + F.hinge_embedding_loss(x, x.sign())
+        return F.rms_norm(x, (5,)) + near[:, None], F.instance_norm(x[None])
+
+    x = torch.randn(4, 5)
+    with torch.no_grad():
+        alike(torch.compile(model, backend="dojo")(x), model(x))
+    assert parts and not told()
+
+
+def test_where_gradients_are_wanted_the_model_stays_in_pytorch(parts, told):
+    model = nn.Linear(3, 2)
+    torch.compile(model, backend="dojo")(torch.randn(4, 3)).sum().backward()
+    assert model.weight.grad is not None
+    assert not parts
+    assert "gradients are wanted" in told()[0]
+
+
+def test_statistics_of_a_batch_are_written_as_pytorch_writes_them():
+    model, other, x = small().train(), small().train(), torch.randn(3, 2, 6, 6)
+    other.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        alike(torch.compile(model, backend="dojo")(x), other(x))
+    alike(model[1].running_var, other[1].running_var)
+    assert model[1].num_batches_tracked == 1
+
+
+def test_each_shape_is_compiled_for_itself(parts):
+    model = nn.Linear(3, 2)
+    compiled = torch.compile(model, backend="dojo")
+    with torch.no_grad():
+        for rows in (2, 5, 7, 5):
+            x = torch.randn(rows, 3)
+            alike(compiled(x), model(x))
+    assert len(parts) == 3  # 5 was compiled before
+
+
+def test_weights_are_constants_where_it_is_asked_for(parts):
+    model, x = nn.Linear(3, 2), torch.randn(4, 3)
+    compiled = torch.compile(model, backend="dojo", options={"freeze": True})
+    with torch.no_grad():
+        alike(compiled(x), model(x))
+        (part,) = parts
+        assert len(part.model.graph.inputs) == 1
+        model.weight.mul_(2)  # in place: what was laid out is laid out anew
+        alike(compiled(x), model(x))
+        model.bias = nn.Parameter(torch.ones(2))
+        alike(compiled(x), model(x))
+
+
+def test_half_precision_and_autocast():
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.GELU()), torch.randn(4, 8)
+    compiled = torch.compile(model, backend="dojo")
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        ours, theirs = compiled(x), model(x)
+    assert ours.dtype == theirs.dtype == torch.bfloat16
+    torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
+
+
+def test_places_beyond_an_embedding_are_an_index_error():
+    model = nn.Embedding(5, 3)
+    compiled = torch.compile(model, backend="dojo")
+    with torch.no_grad():
+        alike(compiled(torch.tensor([[4, 0]])), model(torch.tensor([[4, 0]])))
+        with pytest.raises(IndexError, match="has elements beyond 0 to 4"):
+            compiled(torch.tensor([[5, 0]]))
+
+
+def test_kernels_run_on_as_many_threads_as_pytorchs(monkeypatch):
+    counts = []
+    monkeypatch.setattr("agents.torch_backend.part._threads", counts.append)
+    compiled, before = torch.compile(torch.relu, backend="dojo"), torch.get_num_threads()
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            compiled(torch.randn(4))
+    finally:
+        torch.set_num_threads(before)
+    assert counts == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"options": {"bugdet": 3}}, "no option 'bugdet': it has budget, records, freeze, policy"),
+        ({"options": {"budget": "many"}}, "The option budget is of int"),
+        ({"options": {"budget": -1}}, "a number of programs, not -1"),
+        ({"options": {"policy": "wild"}}, "The option policy is one of "),
+        ({"mode": "max-autotune"}, "mode='max-autotune' is Inductor's"),
+    ],
+)
+def test_options_that_there_are_not(given, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        dojo(torch.fx.symbolic_trace(nn.ReLU()), [torch.ones(1)], **given)
+
+
+def test_what_the_pass_played_is_kept(monkeypatch):
+    b = Builder("k")
+    b.output("y", elementwise(b, "exp", b.input("x", "f32", (64,))))
+    start = b.program()
+    played = heuristic(start)
+    assert played != start
+    monkeypatch.setattr(passes, "play_pass", lambda game, name: pytest.fail("It plays again."))
+    assert heuristic(start) == played
