@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from agents.passes.structure import depths_of, leaf_of, only, scope_of, stride, uses, widths_for
+from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -213,13 +213,17 @@ def isolate(sketch: Sketch, operation: Provenance, within: int = 0) -> None:
 
 
 def initialisation(sketch: Sketch, operation: Provenance, contraction: Contraction) -> Contraction | None:
-    """The operation that sets the sum's result to a number, the last one before it, with scopes alike."""
+    """The operation that sets the sum's result to a number or an array's elements, such as a bias: the last
+    one before it, with scopes alike."""
     leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
         same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
-        if same and not other.op.accumulate and isinstance(other.op.operands[0], Number):
+        if same and not other.op.accumulate and not other.op.function:
             alike = _alike(other, leaf, contraction)
-            if alike is not None:
+            if alike is None:
+                continue
+            depth = len(sketch.path(alike.columns)) - 1
+            if isinstance(other.op.operands[0], Number) or contiguous(sketch.program, other, depth):
                 return alike
     return None
 
