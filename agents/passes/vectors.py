@@ -66,7 +66,7 @@ def _lengthen(sketch: Sketch, path: Path) -> Path:
     with sketch.attempt():
         for leaf in _leaves(sketch, path):
             for array in dict.fromkeys(a.array for a in (leaf.op.target, *leaf.op.reads)):
-                _merge_rows(sketch, leaf.op.provenance, array, len(around) - 1)
+                merge_rows(sketch, leaf.op.provenance, array, len(around) - 1)
         sketch.play("merge_scopes", sketch.place(around))
         if len(around) > 1 and not body_at(sketch.program, around[:-1])[1:]:
             around = _lengthen(sketch, around)
@@ -74,7 +74,7 @@ def _lengthen(sketch: Sketch, path: Path) -> Path:
     return around if merged else path
 
 
-def _merge_rows(sketch: Sketch, operation: Provenance, array: str, depth: int) -> None:
+def merge_rows(sketch: Sketch, operation: Provenance, array: str, depth: int) -> None:
     """Make one dimension of the two that the scopes at a depth and below go over in an operation."""
     leaf = leaf_of(sketch.program, operation)
     assert leaf is not None
@@ -131,7 +131,7 @@ def _lanes(sketch: Sketch, path: Path, width: int) -> None:
     partial: list[str] = []
     for operation in [leaf.op.provenance for leaf in _leaves(sketch, path)]:
         partial += _split_reduction(sketch, operation, lanes, unrolled)
-    done = _separate(sketch, lanes)
+    done = separate_lanes(sketch, lanes)
     if not done:
         raise NoSuchPlace("No operation of the scope has a vector form.")
     if unrolled is not None:
@@ -158,7 +158,7 @@ def _split_reduction(
     return names
 
 
-def _separate(sketch: Sketch, lanes: Provenance) -> int:
+def separate_lanes(sketch: Sketch, lanes: Provenance) -> int:
     """One scope of lanes for each operation, vectorised where possible; how many were."""
     path, done = sketch.path(lanes), 0
     while True:
