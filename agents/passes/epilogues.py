@@ -269,10 +269,13 @@ def _from_registers(sketch: Sketch, store: Provenance, operations: list[Provenan
     leaves = [leaf_at(sketch, operation) for operation in operations]
     if len(leaves) > MOST or not {leaf.op.function for leaf in leaves} <= SIMPLE:
         raise NoSuchPlace("Its code would be long.")
-    result = leaf_at(sketch, store).op.target.array
+    leaf = leaf_at(sketch, store)
+    result, lanes = leaf.op.target.array, leaf.scopes[-1]
     for scope in leaves[0].scopes[depth:-1]:
         sketch.play("unroll", sketch.place(sketch.path(scope.provenance)))
     for operation in operations:
+        if lanes.mark == "u":  # single numbers, side by side
+            sketch.play("unroll", sketch.place(leaf_at(sketch, operation).path[:-1]))
         if result in {a.array for a in leaf_at(sketch, operation).op.reads}:
             _take(sketch, store, operation)
 
