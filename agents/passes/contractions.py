@@ -56,11 +56,8 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
     leaf = leaf_of(program, operation)
     if leaf is None or not leaf.op.accumulate or leaf.op.guard or not has_vector_form(leaf):
         raise NoSuchPlace("No sum to tile.")
-    if (
-        any(s.mark for s in leaf.scopes)
-        or len({program.buffer_of[a.array].dtype for a in _accesses(leaf)}) > 1
-    ):
-        raise NoSuchPlace("Its scopes are marked already, or its types differ.")
+    if any(s.mark for s in leaf.scopes):
+        raise NoSuchPlace("Its scopes are marked already.")
     # Depths that the result goes along are spatial, the others are summed over.
     spatial = [d for d in range(len(leaf.scopes)) if uses(leaf.op.target, d)]
     summed = [
@@ -123,7 +120,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     if first is not None:
         isolate(sketch, first.sum)
     target = sketch.context.target
-    widths = widths_for(sketch.program, leaf_at(sketch, operation), target.vector_widths)
+    widths = widths_for(sketch.program, [leaf_at(sketch, operation)], target)
     columns = scope_of(sketch.program, sketch.path(contraction.columns)).size
     rows = scope_of(sketch.program, sketch.path(contraction.rows)).size if contraction.rows else 1
     tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
@@ -403,9 +400,7 @@ def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:
     scope = [leaf for leaf in sketch.program.leaves if leaf.path[0] == root and leaf.scopes]
     for provenance in dict.fromkeys(leaf.scopes[-1].provenance for leaf in scope):
         write_out(sketch, provenance, max(tile.rows * tile.vectors, 8))
-    if tile.width not in widths_for(
-        sketch.program, leaf_at(sketch, operation), sketch.context.target.vector_widths
-    ):
+    if tile.width not in widths_for(sketch.program, [leaf_at(sketch, operation)], sketch.context.target):
         _unroll_tile(sketch, array)
     elif leaf_at(sketch, operation).scopes[-1].mark != "v":
         raise NoSuchPlace("The tile has no vector form.")

@@ -42,7 +42,7 @@ def _dense(sketch: Sketch, operation: Provenance) -> None:
     contraction = find(sketch, operation)
     leaf = leaf_at(sketch, operation)
     column = scope_of(sketch.program, sketch.path(contraction.columns)).size
-    widths = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
+    widths = widths_for(sketch.program, [leaf], sketch.context.target)
     window, row = _window(sketch, leaf, contraction)
     run = scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window)
     if contraction.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:

@@ -65,7 +65,7 @@ def _windows(sketch: Sketch, operation: Provenance) -> Windows:
         raise NoSuchPlace("It has no rows that share a window, or nothing sets the result to a number first.")
     isolate(sketch, first.sum)
     leaf = leaf_at(sketch, operation)
-    widths = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
+    widths = widths_for(sketch.program, [leaf], sketch.context.target)
     column = len(sketch.path(contraction.columns)) - 1
     window = only(a for a in leaf.op.reads if stride(sketch.program, a, column) not in (0, 1))
     target = tuple(map(affine, leaf.op.target.index))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.dependence import has_vector_form, is_reduction
 from dojo_core.program.marks import lane_stride
+from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 
 T = TypeVar("T")
@@ -66,8 +67,6 @@ def contiguous(program: Program, leaf: Leaf, depth: int) -> bool:
 
     Neighbours in memory (or one cell, where it is read), or a reduction.
     """
-    if len({program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}) > 1:
-        return False
     if not has_vector_form(leaf) or any(c.form.uses(depth) for c in leaf.op.guard):
         return False
     target = stride(program, leaf.op.target, depth)
@@ -76,9 +75,10 @@ def contiguous(program: Program, leaf: Leaf, depth: int) -> bool:
     return all(stride(program, a, depth) in (0, 1) for a in leaf.op.reads)
 
 
-def widths_for(program: Program, leaf: Leaf, vector_widths: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The vector widths for an operation's dtype, widest first."""
-    return tuple(vector_widths.get(program.buffer_of[leaf.op.target.array].dtype, ()))
+def widths_for(program: Program, leaves: Iterable[Leaf], target: Target) -> tuple[int, ...]:
+    """The lanes that vectors of all these operations may have, widest first."""
+    accesses = (a for leaf in leaves for a in (leaf.op.target, *leaf.op.reads))
+    return lanes_of({program.buffer_of[a.array].dtype for a in accesses}, target)
 
 
 def instances(program: Program, path: Path) -> int:

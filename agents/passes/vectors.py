@@ -5,7 +5,7 @@ A scope of 300 becomes ``6 3:u 16:v`` and, for what no vector of 16 divides, ``8
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, contiguous, innermost, leaf_of, only, scope_of, uses, widths_for
+from agents.passes.structure import body_at, contiguous, innermost, leaf_of, scope_of, uses, widths_for
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.tree import Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
@@ -32,8 +32,7 @@ def vectorise(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
         path = _lengthen(sketch, path)
         _materialise(sketch, path)
         scope = scope_of(sketch.program, path)
-        leaf = only(leaf for leaf in _leaves(sketch, path) if contiguous(sketch.program, leaf, len(path) - 1))
-        known = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
+        known = _common_widths(sketch, path)
         widths = [w for w in known if w <= scope.size]
         if not widths:
             raise NoSuchPlace("The scope is shorter than a vector.")
@@ -47,6 +46,14 @@ def vectorise(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
                     raise NoSuchPlace("No vector divides the scope.")
         _lanes(sketch, path, width)
     return rest
+
+
+def _common_widths(sketch: Sketch, path: Path) -> tuple[int, ...]:
+    """The lanes of vectors for what may have a scope as its lanes: for all of it, else for the first."""
+    program, target = sketch.program, sketch.context.target
+    fit = [leaf for leaf in _leaves(sketch, path) if contiguous(program, leaf, len(path) - 1)]
+    fit = [leaf for leaf in fit if widths_for(program, [leaf], target)]
+    return widths_for(program, fit, target) or widths_for(program, fit[:1], target) if fit else ()
 
 
 def _leaves(sketch: Sketch, path: Path) -> list[Leaf]:
