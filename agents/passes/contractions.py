@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order
+from agents.passes.packing import pack_panel
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
-from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
 from dojo_core.program.tables import affine
@@ -23,7 +24,6 @@ from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 16  # columns that make a tile worth its while where rows share nothing
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
-TURNED = (64, 48, 32, 56, 40, 24, 16, 8)  # terms of a panel that are turned at once, the first that divides them
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 
 
@@ -115,7 +115,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     ):
         raise NoSuchPlace("It goes along the rows of a matrix in memory.")
     isolate(sketch, operation)
-    contraction = find(sketch, operation, _band(leaf_at(sketch, operation)))
+    contraction = find(sketch, operation, band_depth(leaf_at(sketch, operation)))
     first = initialisation(sketch, operation, contraction)
     if first is not None:
         isolate(sketch, first.sum)
@@ -142,7 +142,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     tile_nests(sketch, first, contraction, tile, blocks)
     if contraction.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
-            _pack(sketch, operation, contraction.panel, tile, blocks)
+            pack_panel(sketch, operation, contraction.panel, tile, blocks)
     write_tile(sketch, operation, tile)
     return rest
 
@@ -191,25 +191,6 @@ def tile_nests(
     _accumulate(sketch, contraction.sum, inner, tile)
 
 
-def leaf_at(sketch: Sketch, provenance: Provenance) -> Leaf:
-    leaf = leaf_of(sketch.program, provenance)
-    if leaf is None:
-        raise NoSuchPlace("An operation that the tiling works on is gone.")
-    return leaf
-
-
-def isolate(sketch: Sketch, operation: Provenance, within: int = 0) -> None:
-    """Give an operation a nest of its own, by fission from the inside out, as far as that is legal; the
-    ``within`` outermost scopes stay as they are."""
-    for depth in reversed(range(within, len(leaf_at(sketch, operation).scopes))):
-        path = leaf_at(sketch, operation).path
-        around, child = path[: depth + 1], path[depth + 1]
-        if child > 0 and sketch.may("fission_scope", sketch.place(around), sketch.place((*around, child))):
-            around = leaf_at(sketch, operation).path[: depth + 1]
-        if len(scope_of(sketch.program, around).body) > 1:
-            sketch.may("fission_scope", sketch.place(around), sketch.place((*around, 1)))
-
-
 def initialisation(sketch: Sketch, operation: Provenance, contraction: Contraction) -> Contraction | None:
     """The operation that sets the sum's result to a number or an array's elements, such as a bias: the last
     one before it, with scopes alike."""
@@ -248,18 +229,10 @@ def _alike(start: Leaf, leaf: Leaf, contraction: Contraction) -> Contraction | N
     )
 
 
-def _band(leaf: Leaf) -> int:
-    """The depth from which on each scope around an operation holds one thing alone."""
-    depth = len(leaf.scopes)
-    while depth and len(leaf.scopes[depth - 1].body) == 1:
-        depth -= 1
-    return depth
-
-
 def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Provenance]:
     """Cut a nest in two by its columns: the first, and the operation of the second, which stands behind."""
     leaf = leaf_at(sketch, nest.sum)
-    band = [s.provenance for s in leaf.scopes[_band(leaf) :]]
+    band = [s.provenance for s in leaf.scopes[band_depth(leaf) :]]
     order(sketch, nest.sum, [nest.columns, *(b for b in band if b != nest.columns)])
     path = sketch.path(nest.columns)
     sketch.play("cut_scope", sketch.place(path), at)
@@ -297,38 +270,20 @@ def _nest(
     leaf = leaf_at(sketch, operation)
     tiled = [b for b in (panels, tiles, rows, vectors, lane) if b is not None]
     spatial = depths_of(leaf.op.target)
-    band = list(enumerate(leaf.scopes))[_band(leaf) :]
+    band = list(enumerate(leaf.scopes))[band_depth(leaf) :]
     others = [s.provenance for d, s in band if d in spatial and s.provenance not in tiled]
     sums = [s.provenance for d, s in band if d not in spatial and s.provenance != blocks]
     outer = [b for b in (blocks, panels, tiles) if b is not None]
     inner = [b for b in (rows, vectors, lane) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
-    if not others and not outer and _band(leaf):  # it is one tile, with other things beside it: set it apart
-        path = leaf.path[: _band(leaf) + 1]
+    if (
+        not others and not outer and band_depth(leaf)
+    ):  # it is one tile, with other things beside it: set it apart
+        path = leaf.path[: band_depth(leaf) + 1]
         sketch.play("wrap", sketch.place(path), 1)
         return [sketch.provenance(path)]
     return [*others, *outer]
-
-
-def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) -> None:
-    """Bring the scopes around an operation into an order. Raises IllegalMove."""
-    depths = {s.provenance: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}
-    place = sketch.place(leaf_at(sketch, operation).path)
-    if any(b not in depths for b in provenances):
-        raise NoSuchPlace("The nests are not apart.")
-    RECIPES["permute"].run(sketch, place, *(depths[b] for b in provenances))
-
-
-def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:
-    """Join two nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
-    shared = nests[0]
-    if len(nests) == 2:
-        for one, other in zip(*nests, strict=True):
-            while sketch.path(other)[-1] - sketch.path(one)[-1] > 1:  # bring the initialisation to the sum
-                sketch.play("reorder", sketch.place(sketch.path(one)))
-            sketch.play("join_scopes", sketch.place(sketch.path(one)))
-    return shared[-1] if shared else None
 
 
 def _accumulate(sketch: Sketch, operation: Provenance, inner: Provenance | None, tile: Tile) -> None:
@@ -341,56 +296,6 @@ def _accumulate(sketch: Sketch, operation: Provenance, inner: Provenance | None,
         RECIPES["accum"].run(sketch, array, region, name, tile.width)
     else:
         sketch.play("stage_write", array, region, name)
-
-
-def _pack(sketch: Sketch, operation: Provenance, array: str, tile: Tile, blocks: Provenance | None) -> None:
-    """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
-    leaf = leaf_at(sketch, operation)
-    panel = next(a for a in leaf.op.reads if a.array == array)
-    used = depths_of(panel)
-    spatial = depths_of(leaf.op.target)
-    spatial |= {d for d, scope in enumerate(leaf.scopes) if scope.provenance == blocks}
-    around = [d for d in used & spatial if d < min(set(range(len(leaf.scopes))) - spatial)]
-    region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
-    readers = [other for other in sketch.program.leaves if array in {a.array for a in other.op.reads}]
-    if not around and len(readers) > 1:  # a copy for all of them would be more than a panel
-        sketch.play("wrap", sketch.place(leaf.path[:1]), 1)
-        region = sketch.place(leaf.path[:1])
-        leaf = leaf_at(sketch, operation)
-        panel = next(a for a in leaf.op.reads if a.array == array)
-    name = fresh_name(sketch.program, "p" + array[:20])
-    sketch.play("stage_read", array, region, name)
-    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
-    columns = only(k for k, form in enumerate(panel.index) if form.uses(len(leaf.scopes) - 1))
-    loops = [k for k, form in enumerate(copy.op.reads[0].index) if form.uses(len(copy.scopes) - 1)]
-    last = len(buffer_named(sketch.program, name).dims) - 1
-    if not copy.op.reads[0].index[columns].depths:
-        raise NoSuchPlace("A single column is no panel.")
-    depth = copy.op.reads[0].index[columns].depths[-1]
-    columns_of_copy = copy.scopes[depth].provenance
-    if loops != [columns]:  # the columns stand first in memory: turn the panel while it is copied
-        dim = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)
-        sketch.play("swap_dims", name, dim, last)
-        with sketch.attempt():
-            _turn_in_blocks(sketch, copy, depth)
-    if tile.vectors > 1:
-        copy = leaf_at(sketch, copy.op.provenance)
-        depth = next(d for d, s in enumerate(copy.scopes) if s.provenance == columns_of_copy)
-        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.width)
-        sketch.play("split_dim", name, last, tile.width)
-
-
-def _turn_in_blocks(sketch: Sketch, copy: Leaf, columns: int) -> None:
-    """Copy a panel that is turned in blocks of terms that the first-level cache holds.
-
-    Neighbouring terms, which are read one after the other, are written far apart.
-    """
-    terms = copy.scopes[-1]
-    block = next(n for n in TURNED if terms.size % n == 0)
-    sketch.play("split_scope", sketch.place(copy.path[:-1]), block)
-    leaf = leaf_at(sketch, copy.op.provenance)
-    *others, blocks, inside = [scope.provenance for scope in leaf.scopes[columns:]]
-    order(sketch, copy.op.provenance, [blocks, *others, inside])
 
 
 def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:

@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.passes.contractions import (
-    Contraction,
-    find,
-    initialisation,
-    isolate,
-    join_shared,
-    leaf_at,
-    order,
-)
+from agents.passes.contractions import Contraction, find, initialisation
+from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.tiles import choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name

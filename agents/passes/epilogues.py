@@ -1,15 +1,15 @@
 """What is done to a product, done to its tile: bias, activation, residual, scaling, conversion.
 
 ``y[i,j] = max(c[i,j] + b[j], 0)`` behind a tiled product ``c`` would write all of ``c`` and read it back. So the
-nests that use a tile's results element by element get the tile's own scopes and are joined with it: simple
-functions take the sums from the registers, others take them from a copy of the tile in the first-level cache.
-What makes an operand that is packed is made while it is packed, in the same way.
+nests that use a tile's results element by element get the tile's own scopes and are joined with it. Simple
+functions take the sums from the registers, others from a copy of the tile in the first-level cache. What makes
+an operand that is packed is made while it is packed, in the same way.
 """
 
 from __future__ import annotations
 
-from agents.passes.contractions import isolate, leaf_at, order
 from agents.passes.fusion import bring_together
+from agents.passes.nests import isolate, leaf_at, order
 from agents.passes.structure import only, scope_of
 from agents.passes.vectors import merge_rows, separate_lanes
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -139,9 +139,7 @@ def _index(leaf: Leaf, array: str) -> tuple[Affine, ...]:
     return tuple(map(affine, forms))
 
 
-def _aligned(
-    sketch: Sketch, mover: Provenance, anchor: Provenance, array: str, shared: int
-) -> Provenance:
+def _aligned(sketch: Sketch, mover: Provenance, anchor: Provenance, array: str, shared: int) -> Provenance:
     """Split, cut and order the scopes of an operation, from a depth on, as those of another are."""
     _one_scope_each(sketch, mover, array, shared)
     forms = _index(leaf_at(sketch, anchor), array)
@@ -223,7 +221,9 @@ def _join(sketch: Sketch, mover: Provenance, anchor: Provenance, shared: int) ->
     """Join two nests of scopes alike, as far as these are unmarked: at least one."""
     depth = shared
     while depth < len(leaf_at(sketch, anchor).scopes):
-        first, second = sorted((leaf_at(sketch, each) for each in (mover, anchor)), key=lambda leaf: leaf.path)
+        first, second = sorted(
+            (leaf_at(sketch, each) for each in (mover, anchor)), key=lambda leaf: leaf.path
+        )
         if leaf_at(sketch, anchor).scopes[depth].mark:
             break
         bring_together(sketch, first.scopes[depth].provenance, second.scopes[depth].provenance)

@@ -9,19 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agents.passes.contractions import (
-    Contraction,
-    cut_columns,
-    find,
-    initialisation,
-    isolate,
-    join_shared,
-    leaf_at,
-    order,
-    tile_nests,
-    write_tile,
-)
+from agents.passes.contractions import Contraction, cut_columns, find, initialisation, tile_nests, write_tile
 from agents.passes.dense import flatten
+from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, stride, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
