@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
 from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order
 from agents.passes.packing import pack_panel
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
@@ -139,6 +140,15 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
         rest = [cut]
         if first is not None:
             first, _ = cut_columns(sketch, first, whole)
+    dot = dot_for(sketch, operation, tile)
+    if contraction.panel is not None and dot is not None:
+        with sketch.attempt():
+            tile_nests(sketch, first, contraction, tile, blocks, split_terms(sketch, operation, dot))
+            name = pack_panel(sketch, operation, contraction.panel, tile, blocks)
+            pack_terms(sketch, operation, name, dot)
+            use_dot(sketch, operation, tile, dot)
+            write_tile(sketch, operation, tile)
+            return rest
     tile_nests(sketch, first, contraction, tile, blocks)
     if contraction.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
@@ -181,12 +191,15 @@ def tile_nests(
     contraction: Contraction,
     tile: Tile,
     blocks: Provenance | None = None,
+    dot: Provenance | None = None,
 ) -> None:
-    """Tile a sum and what sets its result to a number first, as one nest that sums in registers.
+    """Tile a sum and what sets its result first, as one nest that sums in registers.
 
-    ``blocks``: the scope over blocks of terms, where they are added one after the other.
+    ``blocks``: the scope over blocks of terms, where they are added one after the other. ``dot``: the scope
+    over the terms that each lane takes at once.
     """
-    nests = [_nest(sketch, each, tile, blocks) for each in (first, contraction) if each is not None]
+    nests = [_nest(sketch, first, tile, blocks, None)] if first is not None else []
+    nests.append(_nest(sketch, contraction, tile, blocks, dot))
     inner = join_shared(sketch, nests)
     _accumulate(sketch, contraction.sum, inner, tile)
 
@@ -242,9 +255,9 @@ def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction
 
 
 def _nest(
-    sketch: Sketch, contraction: Contraction, tile: Tile, blocks: Provenance | None
+    sketch: Sketch, contraction: Contraction, tile: Tile, blocks: Provenance | None, dot: Provenance | None
 ) -> list[Provenance]:
-    """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes.
+    """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes, dot.
 
     Gives the provenance of the scopes outside the sums, which nests of the same result share.
     """
@@ -272,9 +285,9 @@ def _nest(
     spatial = depths_of(leaf.op.target)
     band = list(enumerate(leaf.scopes))[band_depth(leaf) :]
     others = [s.provenance for d, s in band if d in spatial and s.provenance not in tiled]
-    sums = [s.provenance for d, s in band if d not in spatial and s.provenance != blocks]
+    sums = [s.provenance for d, s in band if d not in spatial and s.provenance not in (blocks, dot)]
     outer = [b for b in (blocks, panels, tiles) if b is not None]
-    inner = [b for b in (rows, vectors, lane) if b is not None]
+    inner = [b for b in (rows, vectors, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
     if (
@@ -307,7 +320,7 @@ def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:
         write_out(sketch, provenance, max(tile.rows * tile.vectors, 8))
     if tile.width not in widths_for(sketch.program, [leaf_at(sketch, operation)], sketch.context.target):
         _unroll_tile(sketch, array)
-    elif leaf_at(sketch, operation).scopes[-1].mark != "v":
+    elif not {scope.mark for scope in leaf_at(sketch, operation).scopes} - {"", "u"}:
         raise NoSuchPlace("The tile has no vector form.")
     sketch.play("set_location", array, "register")
 

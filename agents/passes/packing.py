@@ -24,8 +24,8 @@ TURNED = (
 
 def pack_panel(
     sketch: Sketch, operation: Provenance, array: str, tile: Tile, blocks: Provenance | None
-) -> None:
-    """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
+) -> str:
+    """Copy a panel of columns into a buffer of its own, term by term, vector by vector; gives its name."""
     leaf = leaf_at(sketch, operation)
     panel = next(a for a in leaf.op.reads if a.array == array)
     used = depths_of(panel)
@@ -42,7 +42,8 @@ def pack_panel(
     name = fresh_name(sketch.program, "p" + array[:20])
     sketch.play("stage_read", array, region, name)
     copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
-    columns = only(k for k, form in enumerate(panel.index) if form.uses(len(leaf.scopes) - 1))
+    lane = max(depths_of(leaf.op.target))
+    columns = only(k for k, form in enumerate(panel.index) if form.uses(lane))
     loops = [k for k, form in enumerate(copy.op.reads[0].index) if form.uses(len(copy.scopes) - 1)]
     last = len(buffer_named(sketch.program, name).dims) - 1
     if not copy.op.reads[0].index[columns].depths:
@@ -59,6 +60,7 @@ def pack_panel(
         depth = next(d for d, s in enumerate(copy.scopes) if s.provenance == columns_of_copy)
         sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.width)
         sketch.play("split_dim", name, last, tile.width)
+    return name
 
 
 def _turn_in_blocks(sketch: Sketch, copy: Leaf, columns: int) -> None:
@@ -67,7 +69,7 @@ def _turn_in_blocks(sketch: Sketch, copy: Leaf, columns: int) -> None:
     Neighbouring terms, which are read one after the other, are written far apart.
     """
     terms = copy.scopes[-1]
-    block = next(n for n in TURNED if terms.size % n == 0)
+    block = only(n for n in TURNED if terms.size % n == 0)
     sketch.play("split_scope", sketch.place(copy.path[:-1]), block)
     leaf = leaf_at(sketch, copy.op.provenance)
     *others, blocks, inside = [scope.provenance for scope in leaf.scopes[columns:]]
