@@ -26,7 +26,11 @@ def dot_for(sketch: Sketch, operation: Provenance, tile: Tile) -> Dot | None:
     leaf = leaf_at(sketch, operation)
     for name, lanes in sorted(sketch.context.target.instructions):
         program, meant = meaning(name, lanes)
-        if lanes == tile.width and len(meant.scopes) == 2 and _kind(program, meant) == _kind(sketch.program, leaf):
+        if (
+            lanes == tile.width
+            and len(meant.scopes) == 2
+            and _kind(program, meant) == _kind(sketch.program, leaf)
+        ):
             return Dot(name, meant.scopes[1].size)
     return None
 

@@ -41,8 +41,22 @@ def attach_prologues(sketch: Sketch) -> None:
             user = users.pop()
             for array in {access.array for access in leaf_at(sketch, user).op.reads}:
                 maker = _maker(sketch, array)
-                if maker is not None and _attach(sketch, maker, user, array) is not None:
+                maker = None if maker is None else _attach(sketch, maker, user, array)
+                if maker is not None:
+                    _mark_alike(sketch, maker, user)
                     users.append(maker)
+
+
+def _mark_alike(sketch: Sketch, maker: Provenance, user: Provenance) -> None:
+    """Write the rest of a nest out as that of its user is, and join them but for their lanes."""
+    with sketch.attempt():
+        for depth, scope in enumerate(leaf_at(sketch, user).scopes):
+            path = leaf_at(sketch, maker).path[: depth + 1]
+            if scope.mark == "u" and leaf_at(sketch, user).path[: depth + 1] != path:
+                sketch.play("unroll", sketch.place(path))
+                sketch.play("join_scopes", sketch.place(path))
+        if leaf_at(sketch, user).scopes[-1].mark == "v":
+            sketch.play("vectorize", sketch.place(leaf_at(sketch, maker).path[:-1]))
 
 
 def _copied(leaf: Leaf) -> Access | None:
@@ -76,27 +90,35 @@ def _packs(sketch: Sketch, leaf: Leaf) -> bool:
 
 def _attach_users(sketch: Sketch, store: Provenance) -> None:
     """Join all that follows from a tile's results with its store, and write it out as vectors."""
-    waiting, attached = [store], list[Provenance]()
-    while waiting:
-        maker = waiting.pop(0)
-        array, refused = leaf_at(sketch, maker).op.target.array, set[Provenance]()
-        while (user := _user(sketch, maker, array, refused | {*attached})) is not None:
-            mover = _attach(sketch, user, maker, array)
-            if mover is None:
-                refused.add(user)
-            else:
-                attached.append(mover)
-                waiting.append(mover)
+    attached, refused = list[Provenance](), set[Provenance]()
+    while True:
+        makers = [*reversed(attached), store]
+        user = _user(sketch, makers, refused | {*attached})
+        if user is None:
+            break
+        mover = None
+        for maker in makers:
+            array = leaf_at(sketch, maker).op.target.array
+            if mover is None and array in {a.array for a in leaf_at(sketch, user).op.reads}:
+                mover = _attach(sketch, user, maker, array)
+        if mover is None:
+            refused.add(user)
+            continue
+        if attached:
+            with sketch.attempt():
+                _join(sketch, mover, attached[-1])
+        attached.append(mover)
     if attached:
         _finish(sketch, store, attached)
 
 
-def _user(sketch: Sketch, maker: Provenance, array: str, but: set[Provenance]) -> Provenance | None:
-    """The next operation behind one that reads an array, and no sum."""
-    path = leaf_at(sketch, maker).path
+def _user(sketch: Sketch, makers: list[Provenance], but: set[Provenance]) -> Provenance | None:
+    """The next operation behind those, and no sum, that reads what one of them writes."""
+    leaves = [leaf_at(sketch, maker) for maker in makers]
+    written, last = {leaf.op.target.array for leaf in leaves}, min(leaf.path for leaf in leaves)
     for leaf in sketch.program.leaves:
-        behind = leaf.path > path and leaf.op.provenance not in but and not leaf.op.accumulate
-        if behind and array in {a.array for a in leaf.op.reads} and leaf.op.target.array != array:
+        behind = leaf.path > last and leaf.op.provenance not in but and not leaf.op.accumulate
+        if behind and leaf.op.target.array not in written and written & {a.array for a in leaf.op.reads}:
             return leaf.op.provenance
     return None
 
@@ -119,13 +141,18 @@ def _attach(sketch: Sketch, mover: Provenance, anchor: Provenance, array: str) -
     """
     joined: Provenance | None = None
     with sketch.attempt():
-        ends = leaf_at(sketch, mover).path, leaf_at(sketch, anchor).path
-        shared = next(n for n, (one, other) in enumerate(zip(*ends, strict=False)) if one != other)
+        shared = _shared(sketch, mover, anchor)
         isolate(sketch, mover, shared)
         moved = _aligned(sketch, mover, anchor, array, shared)
-        _join(sketch, moved, anchor, shared)
+        _join(sketch, moved, anchor)
         joined = moved
     return joined
+
+
+def _shared(sketch: Sketch, one: Provenance, other: Provenance) -> int:
+    """How many scopes stand around both of two operations."""
+    paths = leaf_at(sketch, one).path, leaf_at(sketch, other).path
+    return next(n for n, (mine, its) in enumerate(zip(*paths, strict=False)) if mine != its)
 
 
 def _index(leaf: Leaf, array: str) -> tuple[Affine, ...]:
@@ -217,15 +244,13 @@ def _cut(
     return leaf.op.provenance, sketch.provenance(path)
 
 
-def _join(sketch: Sketch, mover: Provenance, anchor: Provenance, shared: int) -> None:
+def _join(sketch: Sketch, mover: Provenance, anchor: Provenance) -> None:
     """Join two nests of scopes alike, as far as these are unmarked: at least one."""
-    depth = shared
-    while depth < len(leaf_at(sketch, anchor).scopes):
+    shared = depth = _shared(sketch, mover, anchor)
+    while depth < len(leaf_at(sketch, anchor).scopes) and not leaf_at(sketch, anchor).scopes[depth].mark:
         first, second = sorted(
             (leaf_at(sketch, each) for each in (mover, anchor)), key=lambda leaf: leaf.path
         )
-        if leaf_at(sketch, anchor).scopes[depth].mark:
-            break
         bring_together(sketch, first.scopes[depth].provenance, second.scopes[depth].provenance)
         first = leaf_at(sketch, first.op.provenance)
         sketch.play("join_scopes", sketch.place(first.path[: depth + 1]))
