@@ -534,7 +534,7 @@ REFUSED = [
     (X, "4 2:v y[{0}*2+{1}] = x[{0}*2+{1}]", "2 is no vector width of this processor for f32"),
     (X, "2 4:v y[{0}*4+{1}] = pow(x[{0}*4+{1}],2)", "pow has no vector form."),
     (X, "2 4:v y[{0}*4+{1}] = x[{0}*4+{1}] if {1} < 3", "The guard of a vector operation depends on the lane."),
-    (X, "2 4:v y[{0}*4+{1}] = x[{1}*2+{0}]", "are 2 cells apart; they must be neighbours or one cell."),
+    ("x f32 [40] heap\ny f32 [8] heap", "2 4:v y[{0}*4+{1}] = x[{1}*5+{0}]", "are 5 cells apart; they must be neighbours or one cell, or in memory at most 4 apart."),
     (X, "2 4:v y[{1}*2+{0}] = x[{0}*4+{1}]", "must be neighbours to be written at once."),
     (X, "8 y[{0}] = 0\n2 4:v y[{0}] = x[{0}*4+{1}]", "All lanes would write the same cell y[{0}]."),
     ("x f32 [20000] heap\ny f32 [20000] heap", "20000:u y[{0}] = x[{0}]", "The C would be longer than 8192 lines: unroll less or a smaller scope."),

@@ -8,6 +8,7 @@ import pytest
 from dojo_core.codegen.code import Code
 from dojo_core.program.dtypes import extremes
 from dojo_core.program.interpret import interpret
+from dojo_core.program.marks import APART
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.program.vector_form import lanes_for
@@ -64,3 +65,24 @@ def test_comparisons_and_choices_in_vectors_are_those_of_single_numbers(dtype):
     for program, code in zip(programs, codes, strict=True):
         found = run(code, given, library)["y"].astype(float)
         np.testing.assert_array_equal(found, interpret(program, given)["y"].astype(float), program.text)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bf16"])
+def test_lanes_a_few_cells_apart_are_put_together(dtype):
+    """Up to the last cell of the array, in vectors of every width."""
+    programs = []
+    for lanes in cpu().vector_widths[dtype]:
+        for step in range(2, APART + 1):
+            size = (2 * lanes - 1) * step + 1
+            programs.append(
+                parse(
+                    f"kernel k{lanes}_{step}\nin x\nout y\nx {dtype} [{size}] heap\n"
+                    f"y {dtype} [{2 * lanes}] heap\n"
+                    f"2 {lanes}:v y[{{0}}*{lanes}+{{1}}] = x[{{0}}*{lanes * step}+{{1}}*{step}]\n"
+                )
+            )
+    codes = [generate(program) for program in programs]
+    library = load("\n".join(code.text for code in codes))
+    for program, code in zip(programs, codes, strict=True):
+        given = {"x": np.arange(program.buffer_of["x"].dims[0].size) % 100}
+        np.testing.assert_array_equal(run(code, given, library)["y"], interpret(program, given)["y"])

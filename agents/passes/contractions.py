@@ -19,11 +19,12 @@ from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
+from dojo_core.program.marks import APART
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Number, Provenance
 from dojo_core.recipes import RECIPES, Sketch
 
-SHORTEST = 16  # columns that make a tile worth its while where rows share nothing
+SHORTEST = 4  # columns that make a tile worth its while where rows share nothing
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 
@@ -45,9 +46,23 @@ def tile_contractions(sketch: Sketch) -> None:
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         waiting = [provenance]
         while waiting:
-            operation = waiting.pop()
+            operation, count = waiting.pop(), len(sketch.moves)
             with sketch.attempt():
                 waiting += _tile(sketch, operation)
+            if len(sketch.moves) == count and operation != provenance:
+                with sketch.attempt():
+                    _leave(sketch, operation)
+
+
+def _leave(sketch: Sketch, operation: Provenance) -> None:
+    """Put columns that were cut off, and that no tile takes, back inside their rows: these are fused with
+    others then."""
+    leaf = leaf_at(sketch, operation)
+    for other in [o for o in sketch.program.leaves if o.op.target == leaf.op.target]:
+        depth = band_depth(other)
+        inside = depths_of(other.op.target)
+        columns, *others = [s.provenance for d, s in enumerate(other.scopes) if d >= depth and d in inside]
+        order(sketch, other.op.provenance, [*others, columns])
 
 
 def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool = False) -> Contraction:
@@ -72,7 +87,7 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
     rows = [d for d in spatial if d not in (column, *range(within)) and any(not uses(a, d) for a in panels)]
     rows = [d for d in rows if any(not uses(a, column) and uses(a, d) for a in leaf.op.reads)]
     plain = len(panels) == 1 and _one_each(panels[0])
-    apart = any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads)
+    apart = any(not 0 <= stride(program, a, column) <= APART for a in leaf.op.reads)
     if apart and not strided and not (plain and rows):
         raise NoSuchPlace("No operand is contiguous along the columns.")
     if not rows and leaf.scopes[column].size < SHORTEST and column < min(summed):

@@ -241,7 +241,14 @@ def _cut(
     if low + size < whole:
         sketch.play("cut_scope", sketch.place(path), size)
     leaf = only(leaf for leaf in sketch.program.leaves if leaf.path[: len(path)] == path)
-    return leaf.op.provenance, sketch.provenance(path)
+    cut = leaf.op.provenance, sketch.provenance(path)
+    for number in (path[-1] - 1, path[-1] + 1)[not low :]:  # the rest goes along its rows as before
+        beside = (*path[:-1], number)
+        rest = next((leaf for leaf in sketch.program.leaves if leaf.path[: len(path)] == beside), None)
+        if rest is not None:
+            columns, *around = [scope.provenance for scope in rest.scopes[shared:]]
+            order(sketch, rest.op.provenance, [*around, columns])
+    return cut
 
 
 def _join(sketch: Sketch, mover: Provenance, anchor: Provenance) -> None:

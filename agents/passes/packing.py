@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.passes.nests import leaf_at, order
-from agents.passes.structure import depths_of, only
+from agents.passes.structure import depths_of, only, stride
 from agents.passes.tiles import Tile
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
@@ -28,21 +28,22 @@ def pack_panel(
     """Copy a panel of columns into a buffer of its own, term by term, vector by vector; gives its name."""
     leaf = leaf_at(sketch, operation)
     panel = next(a for a in leaf.op.reads if a.array == array)
-    used = depths_of(panel)
+    used, lane = depths_of(panel), max(depths_of(leaf.op.target))
     spatial = depths_of(leaf.op.target)
     spatial |= {d for d, scope in enumerate(leaf.scopes) if scope.provenance == blocks}
     around = [d for d in used & spatial if d < min(set(range(len(leaf.scopes))) - spatial)]
     region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
     readers = [other for other in sketch.program.leaves if array in {a.array for a in other.op.reads}]
     if not around and len(readers) > 1:  # a copy for all of them would be more than a panel
+        if stride(sketch.program, panel, lane) == 1:
+            raise NoSuchPlace("A few columns that are neighbours are read well enough where they are.")
         sketch.play("wrap", sketch.place(leaf.path[:1]), 1)
         region = sketch.place(leaf.path[:1])
-        leaf = leaf_at(sketch, operation)
+        leaf, lane = leaf_at(sketch, operation), lane + 1
         panel = next(a for a in leaf.op.reads if a.array == array)
     name = fresh_name(sketch.program, "p" + array[:20])
     sketch.play("stage_read", array, region, name)
     copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
-    lane = max(depths_of(leaf.op.target))
     columns = only(k for k, form in enumerate(panel.index) if form.uses(lane))
     loops = [k for k, form in enumerate(copy.op.reads[0].index) if form.uses(len(copy.scopes) - 1)]
     last = len(buffer_named(sketch.program, name).dims) - 1

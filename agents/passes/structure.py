@@ -62,17 +62,17 @@ def stride(program: Program, access: Access, depth: int) -> int:
     return lane_stride(access, program.buffer_of[access.array], depth)
 
 
-def contiguous(program: Program, leaf: Leaf, depth: int) -> bool:
+def contiguous(program: Program, leaf: Leaf, depth: int, apart: int = 1) -> bool:
     """Could the scope at ``depth`` be the lanes of this operation, were it innermost and as long as a vector?
 
-    Neighbours in memory (or one cell, where it is read), or a reduction.
+    Neighbours in memory, or a reduction; what is read may be one cell, or cells at most ``apart``.
     """
     if not has_vector_form(leaf) or any(c.form.uses(depth) for c in leaf.op.guard):
         return False
     target = stride(program, leaf.op.target, depth)
     if target != 1 and not (target == 0 and is_reduction(leaf, depth)):
         return False
-    return all(stride(program, a, depth) in (0, 1) for a in leaf.op.reads)
+    return all(0 <= stride(program, a, depth) <= apart for a in leaf.op.reads)
 
 
 def widths_for(program: Program, leaves: Iterable[Leaf], target: Target) -> tuple[int, ...]:

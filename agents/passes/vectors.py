@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from agents.passes.structure import body_at, contiguous, innermost, leaf_of, scope_of, uses, widths_for
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
+from dojo_core.program.marks import APART
 from dojo_core.program.tree import Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
 
@@ -51,7 +52,7 @@ def vectorise(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
 def _common_widths(sketch: Sketch, path: Path) -> tuple[int, ...]:
     """The lanes of vectors for what may have a scope as its lanes: for all of it, else for the first."""
     program, target = sketch.program, sketch.context.target
-    fit = [leaf for leaf in _leaves(sketch, path) if contiguous(program, leaf, len(path) - 1)]
+    fit = [leaf for leaf in _leaves(sketch, path) if contiguous(program, leaf, len(path) - 1, APART)]
     fit = [leaf for leaf in fit if widths_for(program, [leaf], target)]
     return widths_for(program, fit, target) or widths_for(program, fit[:1], target) if fit else ()
 
@@ -119,6 +120,8 @@ def _inner_contiguous(sketch: Sketch, path: Path) -> Path:
             for depth in range(len(around), len(path)):
                 sketch.play("interchange", sketch.place(path[:depth]))
             return path
+    if any(contiguous(sketch.program, leaf, len(path) - 1, APART) for leaf in _leaves(sketch, path)):
+        return path
     raise NoSuchPlace("No scope of the nest has its iterations side by side.")
 
 

@@ -27,6 +27,7 @@ from dojo_core.program.unification import Mismatch, unify
 from dojo_core.program.validity import Fault
 
 _GROUP = "dojo.targets"
+APART = 4  # cells between lanes that are read: more are loaded than used, and put together
 _WORDS = {
     "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
     "s": "streamed", "f": "a hardware loop",
@@ -194,6 +195,8 @@ def _vector_sentence(
         stride = lane_stride(access, buffer, lane)
         if stride == 1 or (stride == 0 and access is not op.target):
             continue
+        if access is not op.target and 1 < stride <= APART and buffer.location != "register":
+            continue
         if stride == 0 and is_reduction(leaf, lane):
             small = Program("", (), (), (buffer,), ())
             if may_regroup(small, leaf, policy):
@@ -207,7 +210,7 @@ def _vector_sentence(
         return (
             Code.VECTOR_STRIDE,
             f"The lanes of {access} are {stride} cells apart; they must be neighbours "
-            "(or one cell, where it is read).",
+            f"(or, where it is read, one cell or at most {APART} apart).",
         )
     for read in accesses(leaf):
         if _flow(read, lane) is not None:

@@ -40,7 +40,7 @@ from dojo_core.program.dtypes import (
 )
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.program.marks import gathers
+from dojo_core.program.marks import APART, gathers
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine, plus
 from dojo_core.program.target import Target
@@ -500,9 +500,10 @@ class _Generator:
                 whole = f"({vector_type(buffer.dtype, width)}){{{each}}}"
                 return self._converted(whole, buffer.dtype, compute, width), True
             stride = _stride(self._flat(value), lane)
-            if stride not in (0, 1):
+            if not 0 <= stride <= (APART if buffer.location != "register" else 1):
                 raise NotGeneratable(
-                    f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell."
+                    f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell, or "
+                    f"in memory at most {APART} apart."
                 )
             if stride == 0 and half:
                 splat = scalar_conversion(self._place(value, scopes), buffer.dtype, half)
@@ -511,6 +512,10 @@ class _Generator:
                 ), True
             if stride == 0:
                 return scalar_conversion(self._place(value, scopes), buffer.dtype, compute), False
+            if stride > 1:
+                first = self._place(value.substitute({lane: Affine()}), scopes)
+                whole = _spread(first, buffer.dtype, width, stride)
+                return self._converted(whole, buffer.dtype, compute, width), True
             place = self._place(value, scopes, lane)
             if buffer.location != "register":
                 place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
@@ -600,7 +605,6 @@ class _Generator:
         stream = op.stream and width * DTYPE_BYTES[dtype] >= _SHORTEST
         return f"{held}_{'stream' if stream else 'store'}(&{place}, {value});"
 
-
     def _compared(self, function: str, compute: str, values: Sequence[str], width: int) -> tuple[str, str]:
         """1 in the lanes in which a comparison holds, else 0, and the integers' dtype."""
         signed = f"i{8 * DTYPE_BYTES[compute]}"
@@ -660,6 +664,31 @@ def _names(program: Program) -> dict[str, str]:
             name += "_"
         names[given] = name
     return names
+
+
+def _spread(place: str, dtype: str, width: int, stride: int) -> str:
+    """Every so many cells from a place on, as a vector: whole vectors up to the last of them, put together.
+
+    The last one is loaded so that it ends there: behind it there may be no memory.
+    """
+    kind, end = vector_type(dtype, width), stride * (width - 1) + 1
+    text, held = f"{kind}_load(&{place})", list[int | None](range(width))  # the cell that each lane has
+    for number in range(1, stride):
+        start = min(number * width, end - width)
+        chosen: list[int] = []
+        wanted: list[int | None] = [lane * stride for lane in range(width)]
+        for lane, cell in enumerate(range(0, end, stride)):
+            if cell in held:
+                chosen.append(held.index(cell))
+            elif start <= cell < start + width:
+                chosen.append(width + cell - start)
+            else:  # it comes later
+                chosen.append(0)
+                wanted[lane] = None
+        lanes = ", ".join(map(str, chosen))
+        text = f"__builtin_shufflevector({text}, {kind}_load(&{place} + {start}), {lanes})"
+        held = wanted
+    return text
 
 
 def _peeled(scopes: Sequence[Scope]) -> int:
