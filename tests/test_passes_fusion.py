@@ -1,4 +1,4 @@
-"""The heuristic pass on what stands around a product: it is done to the tile, in registers or in the cache."""
+"""The heuristic pass on what stands around a product: it is done to the tile, where that is."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from dojo_core.primitives import (
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.recipes import Sketch
-from tests.test_passes import WIDE, agrees, played
+from tests.test_passes import WIDE, agrees
 
 BYTES = replace(  # a machine with an instruction for products of bytes
     WIDE,
@@ -66,7 +66,8 @@ def test_a_long_activation_goes_over_a_copy_of_the_tile():
         "| | 128 6:u 4:u 16:v acc[{0},{1},{3},{4},{5}] += x[{1}*6+{3},{2}]*pw[{0},{2},{4},{5}]",
         "| | 6:u 4:u 16:v tt1[{0},{1},{2},{3}*16+{4}] = acc[{0},{1},{2},{3},{4}]",
         "| | 6 4:u 16:v t2[{1}*6+{2},{0}*4+{3},{4}] = sigmoid(tt1[{0},{1},{2},{3}*16+{4}])",
-        "| | | | 16:v y[{1}*6+{2},{0}*64+{3}*16+{4}] = tt1[{0},{1},{2},{3}*16+{4}]*t2[{1}*6+{2},{0}*4+{3},{4}]",
+        "| | | | 16:v y[{1}*6+{2},{0}*64+{3}*16+{4}] = "
+        "tt1[{0},{1},{2},{3}*16+{4}]*t2[{1}*6+{2},{0}*4+{3},{4}]",
     ]
 
 

@@ -28,7 +28,6 @@ from dojo_core.program.target import Target
 from dojo_core.program.tree import Access, Program
 from tests.compiled import run_program
 
-
 BARE = replace(WIDE, name="bare", vector_widths={"i32": (16, 8, 4)})  # which has no vectors of bool
 
 

@@ -1,9 +1,9 @@
 """What is done to a product, done to its tile: bias, activation, residual, scaling, conversion.
 
-``y[i,j] = max(c[i,j] + b[j], 0)`` behind a tiled product ``c`` would write all of ``c`` and read it back. So the
-nests that use a tile's results element by element get the tile's own scopes and are joined with it. Simple
-functions take the sums from the registers, others from a copy of the tile in the first-level cache. What makes
-an operand that is packed is made while it is packed, in the same way.
+``y[i,j] = max(c[i,j] + b[j], 0)`` behind a tiled product ``c`` would write all of ``c`` and read it back. So
+the nests that use a tile's results element by element get the tile's own scopes and are joined with it.
+Simple functions take the sums from the registers, others from a copy of the tile in the first-level cache.
+What makes an operand that is packed is made while it is packed, in the same way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def attach_prologues(sketch: Sketch) -> None:
         users = [provenance]
         while users:
             user = users.pop()
-            for array in {access.array for access in leaf_at(sketch, user).op.reads}:
+            for array in dict.fromkeys(access.array for access in leaf_at(sketch, user).op.reads):
                 maker = _maker(sketch, array)
                 maker = None if maker is None else _attach(sketch, maker, user, array)
                 if maker is not None:
@@ -217,8 +217,9 @@ def _one_scope_each(sketch: Sketch, mover: Provenance, array: str, shared: int) 
             if len(terms) < 2:
                 break
             depth = max(d for d, _ in terms) - 1
-            for other in {a.array for a in (leaf.op.target, *leaf.op.reads)} - {array}:
-                merge_rows(sketch, mover, other, depth)
+            for other in dict.fromkeys(a.array for a in (leaf.op.target, *leaf.op.reads)):
+                if other != array:
+                    merge_rows(sketch, mover, other, depth)
             sketch.play("merge_scopes", sketch.place(leaf.path[: depth + 1]))
 
 
