@@ -67,7 +67,7 @@ def test_a_line_takes_fewer_cycles_than_its_start(name):
         for program in (game.start, game.current.program)
     )
     assert last.cycles < first.cycles / 4
-    said = rf"model 3: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
+    said = rf"model 4: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
     assert re.fullmatch(said, last.model)
     # Products of vectors, and some instructions more for each.
     products = 12 * 64 * 64 // limits_of(processor).vector_widths["f32"][0]
@@ -178,6 +178,11 @@ def test_stores_take_a_cycle_for_16_bytes_and_sums_on_the_stack_go_round(instruc
     assert store_cycles(instructions, loop, "neoverse-v1") == 0  # nothing is known of its stores
 
 
+def test_each_core_has_its_own_stores():
+    assert store_cycles(SUM, True, "sapphirerapids") == 6 + 4
+    assert store_cycles(SUM, True, "znver4") == 1  # how long a value takes by way of the stack is not known
+
+
 TIMES = {  # cycles, and the median of its time over that of the one of fewest cycles
     "a": (100, 1.0), "b": (110, 0.8), "c": (130, 1.1), "d": (150, 1.5), "e": (140, 2.0),
 }  # fmt: skip
@@ -227,7 +232,7 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     needs_model("armv8.6-a")
     clock = backend("arm").clock()
     assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
-    assert clock.label.startswith("cycles estimated by model 3: llvm-mca") and "neoverse-v1" in clock.label
+    assert clock.label.startswith("cycles estimated by model 4: llvm-mca") and "neoverse-v1" in clock.label
     shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)

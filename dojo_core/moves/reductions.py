@@ -362,6 +362,7 @@ def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
         and all(read.array != name for read in main.op.reads)
         and combine.op.accumulate == accumulate
         and combine.op.target.array != name
+        # implied: it touches NAME, and reads none of it
         and main.op.target.array == name
         # implied: it touches NAME, and its one operand is a number
         and start.op.target.array == name

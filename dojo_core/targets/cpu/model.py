@@ -39,7 +39,8 @@ from dojo_core.targets.cpu.traffic import streamed, traffic
 if TYPE_CHECKING:
     from dojo_core.targets.cpu.cross import Arrays
 
-VERSION = 3  # of this method: 1 had all data in the first cache, 2 streamed into caches and knew no stores
+# Of this method: 1 had all data in the first cache, 2 streamed into caches, 3 knew the stores of one core.
+VERSION = 4
 # Bytes a cycle that one core gets from a second cache, a last one, and memory, whatever the processor. The
 # first was measured on a Neoverse N1, which has 19 (chipsandcheese.com/2021/10/22/deep-diving-neoverse-n1);
 # the others are assumed, half of it and 12 GB/s at 3 GHz.
