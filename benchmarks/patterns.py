@@ -3,9 +3,9 @@
     python -m benchmarks.patterns            # all, as a table
     python -m benchmarks.patterns linear     # those whose name has the word
 
-The heuristic pass plays each pattern as one text, and each of its stages as a kernel of its own ("apart"): what
-one text gains is what need not go through memory. Both are verified. The limit is the machine's (roofline.py);
-products of integers have none, for the peak that is known is that of floating-point numbers.
+The heuristic pass plays each pattern as one text, and each of its stages as a kernel of its own ("apart"):
+what one text gains is what need not go through memory. Both are verified. The limit is the machine's
+(roofline.py); products of integers have none, for the peak that is known is that of floating-point numbers.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from dojo_core.primitives import (
     convolve_transposed,
     elementwise,
     formula,
+    pool,
 )
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -130,6 +131,17 @@ def test_the_phases_of_a_transposed_convolution_are_tiles():
     found = lines(b.program())
     assert sum("acc" in line and "+=" in line for line in found) == 4
     assert all(":v acc" in line for line in found if "+=" in line)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_that_share_nothing_are_vector_code_to_their_last_columns(stride):
+    """Depthwise convolutions and pooling: 24 and 12 columns, in vectors of 16 and 8, of 8 and 4."""
+    b = Builder("k")
+    x, w = b.input("x", "f32", (1, 4, 8, 24)), b.input("w", "f32", (4, 1, 3, 3))
+    b.output("y", convolve(b, x, w, strides=[stride] * 2, pads=[(1, 1)] * 2, groups=4))
+    b.output("z", pool(b, "max", x, [3, 3], [stride] * 2, pads=[(1, 1)] * 2))
+    found = [line for line in lines(b.program()) if "+=" in line or "max=" in line]
+    assert len(found) == 4 and all(":v" in line for line in found)
 
 
 def test_what_follows_a_product_of_bf16_is_rounded_from_the_tile():

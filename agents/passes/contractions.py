@@ -305,9 +305,8 @@ def _nest(
     inner = [b for b in (rows, vectors, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
-    if (
-        not others and not outer and band_depth(leaf)
-    ):  # it is one tile, with other things beside it: set it apart
+    alone = not others and not outer
+    if alone and band_depth(leaf):  # it is one tile, with other things beside it: set it apart
         path = leaf.path[: band_depth(leaf) + 1]
         sketch.play("wrap", sketch.place(path), 1)
         return [sketch.provenance(path)]
