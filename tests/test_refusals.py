@@ -28,6 +28,8 @@ from dojo_core.program.target import Target
 from dojo_core.program.tree import Access, Program
 from tests.compiled import run_program
 
+BARE = replace(WIDE, name="bare", vector_widths={"i32": (16, 8, 4)})  # which has no vectors of bool
+
 
 class Case(NamedTuple):
     """``buffers`` whose names begin with x or w are inputs; y (and z, where there is one) are outputs."""
@@ -625,7 +627,8 @@ MARKS = [
     Case(1, "vectorize y@1", X2, "8 16:u y[{0},{1}] = x[{0},{1}]", "marked", "clear_mark y@1"),
     Case(1, "vectorize y@0", X2, ROWS, "vector-body"),
     Case(1, "vectorize t@0", XTY, JOINED, "vector-body", "fission_scope t@0 y"),
-    Case(1, "vectorize y@0", "x bool [8] heap\ny i32 [8] heap", "8 y[{0}] = x[{0}]", "vector-dtype"),
+    Case(1, "vectorize y@0", "x bool [8] heap\ny i32 [8] heap", "8 y[{0}] = x[{0}]", "vector-dtype", on=BARE),
+    Case(7, "vectorize y@0", "x bool [64] heap\ny bool [64] heap", "64 y[{0}] = x[{0}]*x[{0}]", "vector-form"),
     Case(2, "vectorize y@0", "x f32 [16] heap\ny f64 [16] heap", "16 y[{0}] = x[{0}]", "vector-width", "split_scope y@0 8"),
     Case(7, "vectorize y@0", "x i32 [8] heap\ny i32 [8] heap", "8 y[{0}] = x[{0}] / 3", "vector-form"),
     Case(7, "vectorize y@0", "x i32 [8] heap\ny i32 [8] heap", "8 y[{0}] = fmod(x[{0}],3)", "vector-form"),
@@ -634,15 +637,15 @@ MARKS = [
     Case(3, "vectorize y@0", X2, "16 8 y[{1},{0}] = x[{1},{0}]", "vector-body", "interchange y@0"),
     Case(3, "vectorize y@1", X2, "16 8 y[{1},{0}] = x[{1},{0}]", "vector-stride"),
     Case(3, "vectorize y@1", heap(x="16,8", y="8,16"), "8 16 y[{0},{1}] = x[{1},{0}]", "vector-stride"),
-    Case(3, "vectorize y@0", heap(x="16", y="8"), "8 y[{0}] = x[{0}*2]", "vector-stride"),
+    Case(3, "vectorize y@0", heap(x="40", y="8"), "8 y[{0}] = x[{0}*5]", "vector-stride"),
+    Case(3, "vectorize y#1@0", heap(x="8", y="16"), "16 y[{0}] = 0\n8 y[{0}*2] = x[{0}]", "vector-stride"),
     Case(3, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[-{0}+7]", "vector-stride"),
     Case(3, "vectorize y@0", heap(x="8", y=""), "8 y[] = x[{0}]", "vector-stride"),
     Case(4, "vectorize y#1@0", heap(x="8", y=""), "y[] = 0\n8 y[] += x[{0}]", "vector-regroup", policy="strict"),
     Case(5, "vectorize y#1@0", heap(x="9", y="9"), "9 y[{0}] = x[{0}]\n8 y[{0}+1] = y[{0}]", "vector-flow"),
     Case(6, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[{0}] if {0} < 5", "vector-guard"),
     Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = pow(x[{0}],2)", "vector-form"),
-    Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[{0}] < 2", "vector-form"),
-    Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = isnan(x[{0}])", "vector-form"),
+    Case(7, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = select({0},x[{0}],2)", "vector-form"),
     Case(1, "clear_mark y@0", XY, COPY, "unmarked"),
     Case(2, "clear_mark t@0", heap(x="8", y="8", t="8 register"), "8:u t[{0}] = x[{0}]\n8:u y[{0}] = t[{0}]", "register-index", "set_location t stack"),
     Case(2, "clear_mark t@0", heap(x="8", y="8", t="8 register"), "8:v t[{0}] = x[{0}]\n8:v y[{0}] = t[{0}]", "register-index", "set_location t heap"),

@@ -10,18 +10,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from agents.passes.structure import depths_of, leaf_of, only, scope_of, stride, uses, widths_for
+from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
+from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order
+from agents.passes.packing import pack_panel
+from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
-from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
+from dojo_core.program.marks import APART
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Number, Provenance
 from dojo_core.recipes import RECIPES, Sketch
 
-SHORTEST = 16  # columns that make a tile worth its while where rows share nothing
+SHORTEST = 4  # columns that make a tile worth its while where rows share nothing
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 
@@ -43,9 +46,23 @@ def tile_contractions(sketch: Sketch) -> None:
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         waiting = [provenance]
         while waiting:
-            operation = waiting.pop()
+            operation, count = waiting.pop(), len(sketch.moves)
             with sketch.attempt():
                 waiting += _tile(sketch, operation)
+            if len(sketch.moves) == count and operation != provenance:
+                with sketch.attempt():
+                    _leave(sketch, operation)
+
+
+def _leave(sketch: Sketch, operation: Provenance) -> None:
+    """Put columns that were cut off, and that no tile takes, back inside their rows: these are fused with
+    others then."""
+    leaf = leaf_at(sketch, operation)
+    for other in [o for o in sketch.program.leaves if o.op.target == leaf.op.target]:
+        depth = band_depth(other)
+        inside = depths_of(other.op.target)
+        columns, *others = [s.provenance for d, s in enumerate(other.scopes) if d >= depth and d in inside]
+        order(sketch, other.op.provenance, [*others, columns])
 
 
 def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool = False) -> Contraction:
@@ -57,11 +74,8 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
         raise NoSuchPlace("No sum to tile.")
     if leaf.op.target.indirect:
         raise NoSuchPlace("Its results lie where an array says.")
-    if (
-        any(s.mark for s in leaf.scopes)
-        or len({program.buffer_of[a.array].dtype for a in _accesses(leaf)}) > 1
-    ):
-        raise NoSuchPlace("Its scopes are marked already, or its types differ.")
+    if any(s.mark for s in leaf.scopes):
+        raise NoSuchPlace("Its scopes are marked already.")
     # Depths that the result goes along are spatial, the others are summed over.
     spatial = [d for d in range(len(leaf.scopes)) if uses(leaf.op.target, d)]
     summed = [
@@ -75,7 +89,7 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
     rows = [d for d in spatial if d not in (column, *range(within)) and any(not uses(a, d) for a in panels)]
     rows = [d for d in rows if any(not uses(a, column) and uses(a, d) for a in leaf.op.reads)]
     plain = len(panels) == 1 and _one_each(panels[0])
-    apart = any(stride(program, a, column) not in (0, 1) for a in leaf.op.reads)
+    apart = any(not 0 <= stride(program, a, column) <= APART for a in leaf.op.reads)
     if apart and not strided and not (plain and rows):
         raise NoSuchPlace("No operand is contiguous along the columns.")
     if not rows and leaf.scopes[column].size < SHORTEST and column < min(summed):
@@ -119,12 +133,12 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     ):
         raise NoSuchPlace("It goes along the rows of a matrix in memory.")
     isolate(sketch, operation)
-    contraction = find(sketch, operation, _band(leaf_at(sketch, operation)))
+    contraction = find(sketch, operation, band_depth(leaf_at(sketch, operation)))
     first = initialisation(sketch, operation, contraction)
     if first is not None:
         isolate(sketch, first.sum)
     target = sketch.context.target
-    widths = widths_for(sketch.program, leaf_at(sketch, operation), target.vector_widths)
+    widths = widths_for(sketch.program, [leaf_at(sketch, operation)], target)
     columns = scope_of(sketch.program, sketch.path(contraction.columns)).size
     rows = scope_of(sketch.program, sketch.path(contraction.rows)).size if contraction.rows else 1
     tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
@@ -143,10 +157,19 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
         rest = [cut]
         if first is not None:
             first, _ = cut_columns(sketch, first, whole)
+    dot = dot_for(sketch, operation, tile)
+    if contraction.panel is not None and dot is not None:
+        with sketch.attempt():
+            tile_nests(sketch, first, contraction, tile, blocks, split_terms(sketch, operation, dot))
+            name = pack_panel(sketch, operation, contraction.panel, tile, blocks)
+            pack_terms(sketch, operation, name, dot)
+            use_dot(sketch, operation, tile, dot)
+            write_tile(sketch, operation, tile)
+            return rest
     tile_nests(sketch, first, contraction, tile, blocks)
     if contraction.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
-            _pack(sketch, operation, contraction.panel, tile, blocks)
+            pack_panel(sketch, operation, contraction.panel, tile, blocks)
     write_tile(sketch, operation, tile)
     return rest
 
@@ -185,44 +208,32 @@ def tile_nests(
     contraction: Contraction,
     tile: Tile,
     blocks: Provenance | None = None,
+    dot: Provenance | None = None,
 ) -> None:
-    """Tile a sum and what sets its result to a number first, as one nest that sums in registers.
+    """Tile a sum and what sets its result first, as one nest that sums in registers.
 
-    ``blocks``: the scope over blocks of terms, where they are added one after the other.
+    ``blocks``: the scope over blocks of terms, where they are added one after the other. ``dot``: the scope
+    over the terms that each lane takes at once.
     """
-    nests = [_nest(sketch, each, tile, blocks) for each in (first, contraction) if each is not None]
+    nests = [_nest(sketch, first, tile, blocks, None)] if first is not None else []
+    nests.append(_nest(sketch, contraction, tile, blocks, dot))
     inner = join_shared(sketch, nests)
     _accumulate(sketch, contraction.sum, inner, tile)
 
 
-def leaf_at(sketch: Sketch, provenance: Provenance) -> Leaf:
-    leaf = leaf_of(sketch.program, provenance)
-    if leaf is None:
-        raise NoSuchPlace("An operation that the tiling works on is gone.")
-    return leaf
-
-
-def isolate(sketch: Sketch, operation: Provenance, within: int = 0) -> None:
-    """Give an operation a nest of its own, by fission from the inside out, as far as that is legal; the
-    ``within`` outermost scopes stay as they are."""
-    for depth in reversed(range(within, len(leaf_at(sketch, operation).scopes))):
-        path = leaf_at(sketch, operation).path
-        around, child = path[: depth + 1], path[depth + 1]
-        if child > 0 and sketch.may("fission_scope", sketch.place(around), sketch.place((*around, child))):
-            around = leaf_at(sketch, operation).path[: depth + 1]
-        if len(scope_of(sketch.program, around).body) > 1:
-            sketch.may("fission_scope", sketch.place(around), sketch.place((*around, 1)))
-
-
 def initialisation(sketch: Sketch, operation: Provenance, contraction: Contraction) -> Contraction | None:
-    """The operation that sets the sum's result to a number, the last one before it, with scopes alike."""
+    """The operation that sets the sum's result to a number or an array's elements, such as a bias: the last
+    one before it, with scopes alike."""
     leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
         same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
-        starts = same and not other.op.accumulate and not other.op.target.indirect
-        if starts and isinstance(other.op.operands[0], Number):
+        starts = same and not other.op.accumulate and not other.op.function
+        if starts and not other.op.target.indirect:
             alike = _alike(other, leaf, contraction)
-            if alike is not None:
+            if alike is None:
+                continue
+            depth = len(sketch.path(alike.columns)) - 1
+            if isinstance(other.op.operands[0], Number) or contiguous(sketch.program, other, depth):
                 return alike
     return None
 
@@ -249,18 +260,10 @@ def _alike(start: Leaf, leaf: Leaf, contraction: Contraction) -> Contraction | N
     )
 
 
-def _band(leaf: Leaf) -> int:
-    """The depth from which on each scope around an operation holds one thing alone."""
-    depth = len(leaf.scopes)
-    while depth and len(leaf.scopes[depth - 1].body) == 1:
-        depth -= 1
-    return depth
-
-
 def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Provenance]:
     """Cut a nest in two by its columns: the first, and the operation of the second, which stands behind."""
     leaf = leaf_at(sketch, nest.sum)
-    band = [s.provenance for s in leaf.scopes[_band(leaf) :]]
+    band = [s.provenance for s in leaf.scopes[band_depth(leaf) :]]
     order(sketch, nest.sum, [nest.columns, *(b for b in band if b != nest.columns)])
     path = sketch.path(nest.columns)
     sketch.play("cut_scope", sketch.place(path), at)
@@ -270,9 +273,9 @@ def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction
 
 
 def _nest(
-    sketch: Sketch, contraction: Contraction, tile: Tile, blocks: Provenance | None
+    sketch: Sketch, contraction: Contraction, tile: Tile, blocks: Provenance | None, dot: Provenance | None
 ) -> list[Provenance]:
-    """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes.
+    """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes, dot.
 
     Gives the provenance of the scopes outside the sums, which nests of the same result share.
     """
@@ -298,38 +301,19 @@ def _nest(
     leaf = leaf_at(sketch, operation)
     tiled = [b for b in (panels, tiles, rows, vectors, lane) if b is not None]
     spatial = depths_of(leaf.op.target)
-    band = list(enumerate(leaf.scopes))[_band(leaf) :]
+    band = list(enumerate(leaf.scopes))[band_depth(leaf) :]
     others = [s.provenance for d, s in band if d in spatial and s.provenance not in tiled]
-    sums = [s.provenance for d, s in band if d not in spatial and s.provenance != blocks]
+    sums = [s.provenance for d, s in band if d not in spatial and s.provenance not in (blocks, dot)]
     outer = [b for b in (blocks, panels, tiles) if b is not None]
-    inner = [b for b in (rows, vectors, lane) if b is not None]
+    inner = [b for b in (rows, vectors, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
-    if not others and not outer and _band(leaf):  # it is one tile, with other things beside it: set it apart
-        path = leaf.path[: _band(leaf) + 1]
+    alone = not others and not outer
+    if alone and band_depth(leaf):  # it is one tile, with other things beside it: set it apart
+        path = leaf.path[: band_depth(leaf) + 1]
         sketch.play("wrap", sketch.place(path), 1)
         return [sketch.provenance(path)]
     return [*others, *outer]
-
-
-def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) -> None:
-    """Bring the scopes around an operation into an order. Raises IllegalMove."""
-    depths = {s.provenance: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}
-    place = sketch.place(leaf_at(sketch, operation).path)
-    if any(b not in depths for b in provenances):
-        raise NoSuchPlace("The nests are not apart.")
-    RECIPES["permute"].run(sketch, place, *(depths[b] for b in provenances))
-
-
-def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:
-    """Join two nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
-    shared = nests[0]
-    if len(nests) == 2:
-        for one, other in zip(*nests, strict=True):
-            while sketch.path(other)[-1] - sketch.path(one)[-1] > 1:  # bring the initialisation to the sum
-                sketch.play("reorder", sketch.place(sketch.path(one)))
-            sketch.play("join_scopes", sketch.place(sketch.path(one)))
-    return shared[-1] if shared else None
 
 
 def _accumulate(sketch: Sketch, operation: Provenance, inner: Provenance | None, tile: Tile) -> None:
@@ -344,35 +328,6 @@ def _accumulate(sketch: Sketch, operation: Provenance, inner: Provenance | None,
         sketch.play("stage_write", array, region, name)
 
 
-def _pack(sketch: Sketch, operation: Provenance, array: str, tile: Tile, blocks: Provenance | None) -> None:
-    """Copy a panel of columns into a buffer of its own, term by term, vector by vector."""
-    leaf = leaf_at(sketch, operation)
-    panel = next(a for a in leaf.op.reads if a.array == array)
-    used = depths_of(panel)
-    spatial = depths_of(leaf.op.target)
-    spatial |= {d for d, scope in enumerate(leaf.scopes) if scope.provenance == blocks}
-    around = [d for d in used & spatial if d < min(set(range(len(leaf.scopes))) - spatial)]
-    region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
-    readers = [other for other in sketch.program.leaves if array in {a.array for a in other.op.reads}]
-    if not around and len(readers) > 1:
-        raise NoSuchPlace("A copy for all of them would be more than a panel.")
-    name = fresh_name(sketch.program, "p" + array[:20])
-    sketch.play("stage_read", array, region, name)
-    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
-    columns = only(k for k, form in enumerate(panel.index) if form.uses(len(leaf.scopes) - 1))
-    loops = [k for k, form in enumerate(copy.op.reads[0].index) if form.uses(len(copy.scopes) - 1)]
-    last = len(buffer_named(sketch.program, name).dims) - 1
-    if not copy.op.reads[0].index[columns].depths:
-        raise NoSuchPlace("A single column is no panel.")
-    depth = copy.op.reads[0].index[columns].depths[-1]
-    if loops != [columns]:  # the columns stand first in memory: turn the panel while it is copied
-        dim = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)
-        sketch.play("swap_dims", name, dim, last)
-    if tile.vectors > 1:
-        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.width)
-        sketch.play("split_dim", name, last, tile.width)
-
-
 def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:
     """Vectors and unrolling in the tile, its sums in registers; raises where the tile is no vector code."""
     array = leaf_at(sketch, operation).op.target.array
@@ -380,11 +335,9 @@ def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:
     scope = [leaf for leaf in sketch.program.leaves if leaf.path[0] == root and leaf.scopes]
     for provenance in dict.fromkeys(leaf.scopes[-1].provenance for leaf in scope):
         write_out(sketch, provenance, max(tile.rows * tile.vectors, 8))
-    if tile.width not in widths_for(
-        sketch.program, leaf_at(sketch, operation), sketch.context.target.vector_widths
-    ):
+    if tile.width not in widths_for(sketch.program, [leaf_at(sketch, operation)], sketch.context.target):
         _unroll_tile(sketch, array)
-    elif leaf_at(sketch, operation).scopes[-1].mark != "v":
+    elif not {scope.mark for scope in leaf_at(sketch, operation).scopes} - {"", "u"}:
         raise NoSuchPlace("The tile has no vector form.")
     sketch.play("set_location", array, "register")
 

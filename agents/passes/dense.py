@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.passes.contractions import (
-    Contraction,
-    find,
-    initialisation,
-    isolate,
-    join_shared,
-    leaf_at,
-    order,
-)
+from agents.passes.contractions import Contraction, find, initialisation
+from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.tiles import choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
@@ -42,7 +35,7 @@ def _dense(sketch: Sketch, operation: Provenance) -> None:
     contraction = find(sketch, operation)
     leaf = leaf_at(sketch, operation)
     column = scope_of(sketch.program, sketch.path(contraction.columns)).size
-    widths = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
+    widths = widths_for(sketch.program, [leaf], sketch.context.target)
     window, row = _window(sketch, leaf, contraction)
     run = scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window)
     if contraction.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:

@@ -9,19 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agents.passes.contractions import (
-    Contraction,
-    cut_columns,
-    find,
-    initialisation,
-    isolate,
-    join_shared,
-    leaf_at,
-    order,
-    tile_nests,
-    write_tile,
-)
+from agents.passes.contractions import Contraction, cut_columns, find, initialisation, tile_nests, write_tile
 from agents.passes.dense import flatten
+from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, stride, widths_for
 from agents.passes.tiles import Tile, choose_tile
 from dojo_core.moves.places import NoSuchPlace, fresh_name
@@ -65,7 +55,7 @@ def _windows(sketch: Sketch, operation: Provenance) -> Windows:
         raise NoSuchPlace("It has no rows that share a window, or nothing sets the result to a number first.")
     isolate(sketch, first.sum)
     leaf = leaf_at(sketch, operation)
-    widths = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
+    widths = widths_for(sketch.program, [leaf], sketch.context.target)
     column = len(sketch.path(contraction.columns)) - 1
     window = only(a for a in leaf.op.reads if stride(sketch.program, a, column) not in (0, 1))
     target = tuple(map(affine, leaf.op.target.index))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from agents.passes.contractions import tile_contractions
 from agents.passes.dense import dense_rows
+from agents.passes.epilogues import attach_epilogues, attach_prologues
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
 from agents.passes.matvec import run_along_rows
@@ -29,6 +30,8 @@ def heuristic(sketch: Sketch) -> None:
         gather_windows(sketch, provenance)
         run_along_rows(sketch, provenance)
     tile_contractions(sketch)
+    attach_epilogues(sketch)
+    attach_prologues(sketch)
     spread_sums(sketch)
     align_orders(sketch)
     fuse_all(sketch)

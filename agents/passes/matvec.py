@@ -6,16 +6,8 @@ cache line of each row of a matrix that comes from memory. So the terms of the s
 
 from __future__ import annotations
 
-from agents.passes.contractions import (
-    Contraction,
-    find,
-    initialisation,
-    isolate,
-    join_shared,
-    leaf_at,
-    one_row,
-    order,
-)
+from agents.passes.contractions import Contraction, find, initialisation, one_row
+from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, scope_of
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Provenance

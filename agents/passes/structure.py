@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.dependence import has_vector_form, is_reduction
 from dojo_core.program.marks import lane_stride
 from dojo_core.program.tables import Indirect
+from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 
 T = TypeVar("T")
@@ -62,13 +63,12 @@ def stride(program: Program, access: Access, depth: int) -> int:
     return lane_stride(access, program.buffer_of[access.array], depth)
 
 
-def contiguous(program: Program, leaf: Leaf, depth: int) -> bool:
+def contiguous(program: Program, leaf: Leaf, depth: int, apart: int = 1) -> bool:
     """Could the scope at ``depth`` be the lanes of this operation, were it innermost and as long as a vector?
 
-    Neighbours in memory (or one cell, where it is read), or a reduction; what is looked up is one for all.
+    Neighbours in memory, or a reduction; what is read may be one cell, or cells at most ``apart``. What is
+    looked up is one for all.
     """
-    if len({program.buffer_of[a.array].dtype for a in leaf.op.elements}) > 1:
-        return False
     forms = [form for access in leaf.op.elements for form in access.index]
     if any(isinstance(form, Indirect) and form.looks_up(depth) for form in forms):
         return False
@@ -77,12 +77,13 @@ def contiguous(program: Program, leaf: Leaf, depth: int) -> bool:
     target = stride(program, leaf.op.target, depth)
     if target != 1 and not (target == 0 and is_reduction(leaf, depth)):
         return False
-    return all(stride(program, a, depth) in (0, 1) for a in leaf.op.sources)
+    return all(0 <= stride(program, a, depth) <= apart for a in leaf.op.sources)
 
 
-def widths_for(program: Program, leaf: Leaf, vector_widths: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The vector widths for an operation's dtype, widest first."""
-    return tuple(vector_widths.get(program.buffer_of[leaf.op.target.array].dtype, ()))
+def widths_for(program: Program, leaves: Iterable[Leaf], target: Target) -> tuple[int, ...]:
+    """The lanes that vectors of all these operations may have, widest first."""
+    accesses = (a for leaf in leaves for a in leaf.op.elements)
+    return lanes_of({program.buffer_of[a.array].dtype for a in accesses}, target)
 
 
 def instances(program: Program, path: Path) -> int:

@@ -5,8 +5,9 @@ A scope of 300 becomes ``6 3:u 16:v`` and, for what no vector of 16 divides, ``8
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, contiguous, innermost, leaf_of, only, scope_of, uses, widths_for
+from agents.passes.structure import body_at, contiguous, innermost, leaf_of, scope_of, uses, widths_for
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
+from dojo_core.program.marks import APART
 from dojo_core.program.tree import Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
 
@@ -32,8 +33,7 @@ def vectorise(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
         path = _lengthen(sketch, path)
         _materialise(sketch, path)
         scope = scope_of(sketch.program, path)
-        leaf = only(leaf for leaf in _leaves(sketch, path) if contiguous(sketch.program, leaf, len(path) - 1))
-        known = widths_for(sketch.program, leaf, sketch.context.target.vector_widths)
+        known = _common_widths(sketch, path)
         widths = [w for w in known if w <= scope.size]
         if not widths:
             raise NoSuchPlace("The scope is shorter than a vector.")
@@ -47,6 +47,14 @@ def vectorise(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
                     raise NoSuchPlace("No vector divides the scope.")
         _lanes(sketch, path, width)
     return rest
+
+
+def _common_widths(sketch: Sketch, path: Path) -> tuple[int, ...]:
+    """The lanes of vectors for what may have a scope as its lanes: for all of it, else for the first."""
+    program, target = sketch.program, sketch.context.target
+    fit = [leaf for leaf in _leaves(sketch, path) if contiguous(program, leaf, len(path) - 1, APART)]
+    fit = [leaf for leaf in fit if widths_for(program, [leaf], target)]
+    return widths_for(program, fit, target) or widths_for(program, fit[:1], target) if fit else ()
 
 
 def _leaves(sketch: Sketch, path: Path) -> list[Leaf]:
@@ -66,7 +74,7 @@ def _lengthen(sketch: Sketch, path: Path) -> Path:
     with sketch.attempt():
         for leaf in _leaves(sketch, path):
             for array in dict.fromkeys(a.array for a in (leaf.op.target, *leaf.op.reads)):
-                _merge_rows(sketch, leaf.op.provenance, array, len(around) - 1)
+                merge_rows(sketch, leaf.op.provenance, array, len(around) - 1)
         sketch.play("merge_scopes", sketch.place(around))
         if len(around) > 1 and not body_at(sketch.program, around[:-1])[1:]:
             around = _lengthen(sketch, around)
@@ -74,7 +82,7 @@ def _lengthen(sketch: Sketch, path: Path) -> Path:
     return around if merged else path
 
 
-def _merge_rows(sketch: Sketch, operation: Provenance, array: str, depth: int) -> None:
+def merge_rows(sketch: Sketch, operation: Provenance, array: str, depth: int) -> None:
     """Make one dimension of the two that the scopes at a depth and below go over in an operation."""
     leaf = leaf_of(sketch.program, operation)
     assert leaf is not None
@@ -112,6 +120,8 @@ def _inner_contiguous(sketch: Sketch, path: Path) -> Path:
             for depth in range(len(around), len(path)):
                 sketch.play("interchange", sketch.place(path[:depth]))
             return path
+    if any(contiguous(sketch.program, leaf, len(path) - 1, APART) for leaf in _leaves(sketch, path)):
+        return path
     raise NoSuchPlace("No scope of the nest has its iterations side by side.")
 
 
@@ -131,7 +141,7 @@ def _lanes(sketch: Sketch, path: Path, width: int) -> None:
     partial: list[str] = []
     for operation in [leaf.op.provenance for leaf in _leaves(sketch, path)]:
         partial += _split_reduction(sketch, operation, lanes, unrolled)
-    done = _separate(sketch, lanes)
+    done = separate_lanes(sketch, lanes)
     if not done:
         raise NoSuchPlace("No operation of the scope has a vector form.")
     if unrolled is not None:
@@ -158,7 +168,7 @@ def _split_reduction(
     return names
 
 
-def _separate(sketch: Sketch, lanes: Provenance) -> int:
+def separate_lanes(sketch: Sketch, lanes: Provenance) -> int:
     """One scope of lanes for each operation, vectorised where possible; how many were."""
     path, done = sketch.path(lanes), 0
     while True:

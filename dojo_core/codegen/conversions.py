@@ -24,8 +24,8 @@ _SUFFIX = {"i64": "ll", "u64": "ull", "u32": "u"}  # of literals
 
 
 def vector_type(dtype: str, lanes: int) -> str:
-    """The C name of a vector."""
-    return f"{dtype}x{lanes}"
+    """The C name of a vector; those of bool are of bytes."""
+    return f"{'u8' if dtype == 'bool' else dtype}x{lanes}"
 
 
 def unsigned(dtype: str) -> str:
@@ -267,6 +267,8 @@ def vector_conversion(
     ``resized``: integers of one size become those of another by functions (``i8x4_to_i32``), not by what all
     compilers know; ``truncates``: floats become integers by those of ``truncation``.
     """
+    if have == "bool":  # a byte of 0 or 1
+        have, want = "u8", "u8" if want == "bool" else want
     if have == want:
         return text
     if have in STORAGE_INTEGERS:
@@ -293,6 +295,10 @@ def vector_conversion(
             return whole if dtype == SAME_SIZE[source] else convert(whole, SAME_SIZE[source], dtype)
         return f"__builtin_convertvector({value}, {vector_type(dtype, lanes)})"
 
+    if want == "bool":
+        signed = f"i{8 * DTYPE_BYTES[have]}"
+        true = f"({vector_type(signed, lanes)})(({text}) != 0) & 1"
+        return convert(true, signed, "u8") if signed != "i8" else f"({vector_type('u8', lanes)})({true})"
     if have in FLOATS and want in (*INTEGERS, *STORAGE_INTEGERS):
         if DTYPE_BYTES[want] < 4 or (have, want) == ("f64", "i32"):
             least, most = extremes(want)

@@ -154,10 +154,10 @@ class Vectorize(MarkMove):
         16:v y[{0}] = x[{0}]
 
     Legal iff (V3)
-      1. S is unmarked and wraps exactly one operation, whose arrays have one dtype;
-      2. its size is a vector width of the target for that dtype;
-      3. lanes are neighbours in memory in every access, or one cell where it is read, or gathered through an
-         array;
+      1. S is unmarked and wraps exactly one operation, of whose dtypes the target has vectors;
+      2. its size is a vector width of the target for all of them;
+      3. lanes are neighbours in memory in every access; where it is read, also one cell, cells of the heap or
+         the stack at most four apart, or gathered through an array;
       4. or the lanes are a reduction into one cell that the policy lets regroup;
       5. no lane reads what an earlier one writes;
       6. the guard does not depend on the lane;

@@ -18,7 +18,7 @@ class Function:
 
 
 _ARITHMETIC = [Function(sign, 2, infix=True) for sign in ("+", "-", "*", "/")]
-_COMPARISONS = [Function(sign, 2, infix=True, vector=False) for sign in ("<", "<=", ">", ">=", "==", "!=")]
+_COMPARISONS = [Function(sign, 2, infix=True) for sign in ("<", "<=", ">", ">=", "==", "!=")]
 _NAMED = [
     Function(name, 1)
     for name in (
@@ -27,19 +27,19 @@ _NAMED = [
         "erf", "sigmoid", "floor", "ceil", "trunc", "round", "not",
     )
 ] + [
-    *(Function(name, 1, vector=False) for name in ("isnan", "isinf")),
+    *(Function(name, 1) for name in ("isnan", "isinf")),
     Function("max", 2),
     Function("min", 2),
     Function("pow", 2, vector=False),
     *(Function(name, 2) for name in ("fmod", "and", "or", "xor", "shl", "shr")),
     Function("fma", 3),
-    Function("select", 3, vector=False),
+    Function("select", 3),
     Function("maxkey", 2),
     Function("minkey", 2),
     Function("keyindex", 1),
     Function("keyvalue", 1),
 ]  # fmt: skip
-_CONVERSIONS = [Function(dtype, 1, vector=dtype != "bool") for dtype in DTYPE_BYTES]
+_CONVERSIONS = [Function(dtype, 1) for dtype in DTYPE_BYTES]
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in _ARITHMETIC + _COMPARISONS + _NAMED + _CONVERSIONS}
 

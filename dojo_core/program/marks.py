@@ -7,27 +7,27 @@ from functools import lru_cache
 from operator import is_
 
 from dojo_core import plugins
+from dojo_core.program import vector_form
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import (
     MemoryAccess,
     Order,
     Witness,
     accesses,
-    has_vector_form,
     is_reduction,
     may_regroup,
     meeting,
 )
 from dojo_core.program.difference import UNROLLED, Difference
-from dojo_core.program.dtypes import DIVISIONS, FLOATS
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tables import IndexArray, Indirect
-from dojo_core.program.target import Target, lanes_of
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Scope
 from dojo_core.program.unification import Mismatch, unify
 from dojo_core.program.validity import Fault
 
 _GROUP = "dojo.targets"
+APART = 4  # cells between lanes that are read: more are loaded than used, and put together
 _WORDS = {
     "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
     "s": "streamed", "f": "a hardware loop",
@@ -169,7 +169,8 @@ def _vector_sentence(
     bare = next((d for d in dtypes if d not in target.vector_widths), None)
     if bare is not None:
         return Code.VECTOR_DTYPE, f"The target {target.name} has no vectors of {bare}."
-    widths = lanes_of(dtypes, target)
+    dtype_of = {a.array: b.dtype for a, b in zip((op.target, *op.sources), buffers, strict=True)}
+    widths = vector_form.lanes_for(op, dtype_of, target)
     if lanes not in widths:
         known, named = ", ".join(map(str, widths)) or "none", " and ".join(dtypes)
         return (
@@ -177,10 +178,9 @@ def _vector_sentence(
             f"{lanes} is no vector width of {target.name} for {named} (they are: {known}).",
         )
     leaf = Leaf(op, (0,) * (lane + 1), tuple(Scope(n, ()) for n in (*above, lanes)))
-    if not has_vector_form(leaf):
-        return Code.VECTOR_FORM, f"{op.function} has no vector form."
-    if op.function in DIVISIONS and dtypes[0] not in FLOATS:
-        return Code.VECTOR_FORM, f"{op.function} has no vector form for {dtypes[0]}: no processor divides so."
+    formless = vector_form.form_fault(op, dtype_of)
+    if formless is not None:
+        return Code.VECTOR_FORM, formless
     for comparison in op.guard:
         if comparison.form.uses(lane):
             return Code.VECTOR_GUARD, "The guard depends on the lane."
@@ -192,6 +192,8 @@ def _vector_sentence(
             return Code.VECTOR_STRIDE, f"The lanes of {access} lie where {says}: they must be neighbours."
         stride = lane_stride(access, buffer, lane)
         if stride == 1 or (stride == 0 and access is not op.target):
+            continue
+        if access is not op.target and 1 < stride <= APART and buffer.location != "register":
             continue
         if stride == 0 and is_reduction(leaf, lane):
             small = Program("", (), (), (buffer,), ())
@@ -206,7 +208,7 @@ def _vector_sentence(
         return (
             Code.VECTOR_STRIDE,
             f"The lanes of {access} are {stride} cells apart; they must be neighbours "
-            "(or one cell, where it is read).",
+            f"(or, where it is read, one cell or at most {APART} apart).",
         )
     for read in accesses(leaf):
         if _flow(read, lane) is not None:

@@ -266,22 +266,21 @@ def seen_by(
     """The first of ``readers`` that may see a value of ``write``, and an instance where it does, if that is
     known; None where surely none does.
 
-    A reader is safe where another write surely defines what it reads, and ``write`` comes before that
-    one in every iteration that they share.
+    A reader is safe where it never reads a cell of ``write``, and where another write surely defines what it
+    reads, and ``write`` comes before that one in every iteration that they share.
     """
     others = tuple(t for t in accesses_of(program, write.element.array) if t.leaf.path != write.leaf.path)
     for read in readers:
         near = coverage(read, others)
-        if near is None:
-            met = (meeting(write, read, 0, order) for order in orders(write, read, 0))
-            witness = next((w for w in met if w is not None), None)
-            if witness is not None:
-                return read, witness
-            continue
-        depth, definitions = near
-        if shared_depth(write, read) < depth:
-            continue
-        for one in definitions:
-            if shared_depth(write, one) > depth or write.leaf.path > one.leaf.path:
-                return read, None
+        if near is not None:
+            depth, definitions = near
+            before = shared_depth(write, read) < depth or all(
+                shared_depth(write, one) <= depth and write.leaf.path <= one.leaf.path for one in definitions
+            )
+            if before:
+                continue
+        met = (meeting(write, read, 0, order) for order in orders(write, read, 0))
+        witness = next((w for w in met if w is not None), None)
+        if witness is not None:
+            return read, witness if near is None else None
     return None

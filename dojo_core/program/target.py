@@ -84,14 +84,14 @@ DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
 
 
 VECTOR_BYTES = (64, 32, 16)  # what registers of vectors hold, widest first
-# The dtypes that vectors of C hold: bool is a byte of 0 or 1 without arithmetic of its own.
+# The dtypes that vectors of C hold: those of bool are of u8, each a byte of 0 or 1.
 VECTOR_DTYPES = ("f64", "f32", *INTEGERS, "f16", "bf16", *STORAGE)
 
 
 def vector_widths(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Legal lane counts per dtype for vectors of these bytes, widest first: of a dtype that is computed in
     another (f16 in f32) those of that."""
-    return {d: tuple(size // DTYPE_BYTES[arithmetic(d)] for size in sizes) for d in VECTOR_DTYPES}
+    return {d: tuple(size // DTYPE_BYTES[arithmetic(d)] for size in sizes) for d in (*VECTOR_DTYPES, "bool")}
 
 
 def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:

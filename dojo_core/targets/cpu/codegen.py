@@ -28,7 +28,7 @@ from dojo_core.codegen.scalars import (
 )
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import (
-    DIVISIONS,
+    COMPARISONS,
     FLOATS,
     HALVES,
     KEYS,
@@ -40,10 +40,10 @@ from dojo_core.program.dtypes import (
 )
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.instructions import INSTRUCTIONS
-from dojo_core.program.marks import gathers
+from dojo_core.program.marks import APART, gathers
 from dojo_core.program.printing import op_text
 from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine, plus
-from dojo_core.program.target import Target, lanes_of
+from dojo_core.program.target import Target
 from dojo_core.program.tree import (
     DTYPE_BYTES,
     Access,
@@ -57,6 +57,7 @@ from dojo_core.program.tree import (
     Scope,
 )
 from dojo_core.program.unification import Mismatch, unify
+from dojo_core.program.vector_form import form_fault, lanes_for
 from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
 from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, limits_of
@@ -453,7 +454,7 @@ class _Generator:
     def _vector(self, op: Op, scopes: tuple[Scope, ...]) -> str:
         program, lane, width = self.program, len(scopes) - 1, scopes[-1].size
         dtypes = [self.dtypes[a.array] for a in (op.target, *op.sources)]
-        widths = lanes_of(dtypes, self.limits)
+        widths = lanes_for(op, self.dtypes, self.limits)
         if width not in widths:
             known = ", ".join(map(str, widths)) or "none"
             named = " and ".join(dict.fromkeys(dtypes))
@@ -463,10 +464,9 @@ class _Generator:
         function = op.function
         dtype = dtypes[0]
         compute = self.scalars.compute_dtype(op)
-        if (function and not FUNCTIONS[function].vector) or compute == "bool":
-            raise NotGeneratable(f"{function} has no vector form.")
-        if function in DIVISIONS and compute not in FLOATS:
-            raise NotGeneratable(f"{function} has no vector form for {compute}.")
+        formless = form_fault(op, self.dtypes)
+        if formless is not None:
+            raise NotGeneratable(formless)
         if any(c.form.uses(lane) for c in op.guard):
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
         inner = arithmetic(dtype)  # of the accumulation; f16 and bf16 are rounded when written
@@ -500,9 +500,10 @@ class _Generator:
                 whole = f"({vector_type(buffer.dtype, width)}){{{each}}}"
                 return self._converted(whole, buffer.dtype, compute, width), True
             stride = _stride(self._flat(value), lane)
-            if stride not in (0, 1):
+            if not 0 <= stride <= (APART if buffer.location != "register" else 1):
                 raise NotGeneratable(
-                    f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell."
+                    f"The lanes of {value} are {stride} cells apart; they must be neighbours or one cell, or "
+                    f"in memory at most {APART} apart."
                 )
             if stride == 0 and half:
                 splat = scalar_conversion(self._place(value, scopes), buffer.dtype, half)
@@ -511,12 +512,18 @@ class _Generator:
                 ), True
             if stride == 0:
                 return scalar_conversion(self._place(value, scopes), buffer.dtype, compute), False
+            if stride > 1:
+                first = self._place(value.substitute({lane: Affine()}), scopes)
+                whole = _spread(first, buffer.dtype, width, stride)
+                return self._converted(whole, buffer.dtype, compute, width), True
             place = self._place(value, scopes, lane)
             if buffer.location != "register":
                 place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
             return self._converted(place, buffer.dtype, compute, width), True
 
         taken = [operand_dtype(op, k, compute) for k in range(len(op.operands))]
+        if function == "select":
+            taken[0] = arithmetic(dtypes[1])
         operands = [operand(o, wanted) for o, wanted in zip(op.operands, taken, strict=True)]
         values = [
             text if is_vector else f"{vector_type(wanted, width)}_splat({text})"
@@ -527,8 +534,14 @@ class _Generator:
         fused = (
             self.strict and op.accumulate == "+" and function == "*" and dtype == compute in ("f32", "f64")
         )
-        whole = compute not in FLOATS
-        if not function or converting or (whole and function in TO_WHOLE):
+        whole, got = compute not in FLOATS, compute
+        if function in COMPARISONS:
+            value, got = self._compared(function, compute, values, width)
+        elif function == "select":
+            value = self._chosen(taken[0], compute, values, width)
+        elif function == "not" and compute == "bool":
+            value = f"{values[0]} ^ 1"
+        elif not function or converting or (whole and function in TO_WHOLE):
             value = values[0]
         elif whole and function == "fma":
             value = f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})"
@@ -545,10 +558,11 @@ class _Generator:
             value = f"{values[0]} {function} {atom(values[1])}"
         else:
             value = f"{kind}_{function}({', '.join(values)})"
-        got = compute
         if function in NARROW_FLOATS:
             value, got = self._converted(value, compute, function, width), function
         accumulated = inner if op.accumulate else dtype
+        if function in COMPARISONS and dtype == "bool":
+            accumulated = "u8"  # 0 and 1 already
         value = self._converted(value, got, accumulated, width)
         kind = vector_type(accumulated, width)
 
@@ -591,6 +605,26 @@ class _Generator:
         stream = op.stream and width * DTYPE_BYTES[dtype] >= _SHORTEST
         return f"{held}_{'stream' if stream else 'store'}(&{place}, {value});"
 
+    def _compared(self, function: str, compute: str, values: Sequence[str], width: int) -> tuple[str, str]:
+        """1 in the lanes in which a comparison holds, else 0, and the integers' dtype."""
+        signed = f"i{8 * DTYPE_BYTES[compute]}"
+        if function in ("isnan", "isinf"):
+            infinite = f"{vector_type(compute, width)}_abs({values[0]}) == {literal(math.inf, compute)}"
+            test = f"{values[0]} != {values[0]}" if function == "isnan" or compute not in FLOATS else infinite
+        else:
+            test = f"{atom(values[0])} {function} {atom(values[1])}"
+        return f"({vector_type(signed, width)})({test}) & 1", signed
+
+    def _chosen(self, tested: str, compute: str, values: Sequence[str], width: int) -> str:
+        """The second operand in the lanes in which the first, of the dtype ``tested``, is not 0; else the
+        third."""
+        signed, wanted = f"i{8 * DTYPE_BYTES[tested]}", f"i{8 * DTYPE_BYTES[compute]}"
+        kind, lanes = vector_type(compute, width), vector_type(signed, width)
+        mask = self._converted(f"({lanes})({atom(values[0])} != 0)", signed, wanted, width)
+        if compute in FLOATS:
+            return f"{kind}_select({mask}, {values[1]}, {values[2]})"
+        return f"({atom(values[1])} & ({kind})({mask})) | ({atom(values[2])} & ~({kind})({mask}))"
+
 
 class _Scalars(Scalars):
     """Scalar statements that use what the preamble has on a CPU."""
@@ -630,6 +664,31 @@ def _names(program: Program) -> dict[str, str]:
             name += "_"
         names[given] = name
     return names
+
+
+def _spread(place: str, dtype: str, width: int, stride: int) -> str:
+    """Every so many cells from a place on, as a vector: whole vectors up to the last of them, put together.
+
+    The last one is loaded so that it ends there: behind it there may be no memory.
+    """
+    kind, end = vector_type(dtype, width), stride * (width - 1) + 1
+    text, held = f"{kind}_load(&{place})", list[int | None](range(width))  # the cell that each lane has
+    for number in range(1, stride):
+        start = min(number * width, end - width)
+        chosen: list[int] = []
+        wanted: list[int | None] = [lane * stride for lane in range(width)]
+        for lane, cell in enumerate(range(0, end, stride)):
+            if cell in held:
+                chosen.append(held.index(cell))
+            elif start <= cell < start + width:
+                chosen.append(width + cell - start)
+            else:  # it comes later
+                chosen.append(0)
+                wanted[lane] = None
+        lanes = ", ".join(map(str, chosen))
+        text = f"__builtin_shufflevector({text}, {kind}_load(&{place} + {start}), {lanes})"
+        held = wanted
+    return text
 
 
 def _peeled(scopes: Sequence[Scope]) -> int:

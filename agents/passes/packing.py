@@ -1,0 +1,77 @@
+"""Packing: what many tiles read again and again lies side by side, in the order in which they read it."""
+
+from __future__ import annotations
+
+from agents.passes.nests import leaf_at, order
+from agents.passes.structure import depths_of, only, stride
+from agents.passes.tiles import Tile
+from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
+from dojo_core.moves.storage import buffer_named
+from dojo_core.program.tree import Leaf, Provenance
+from dojo_core.recipes import Sketch
+
+TURNED = (
+    64,
+    48,
+    32,
+    56,
+    40,
+    24,
+    16,
+    8,
+)  # terms of a panel that are turned at once, the first that divides them
+
+
+def pack_panel(
+    sketch: Sketch, operation: Provenance, array: str, tile: Tile, blocks: Provenance | None
+) -> str:
+    """Copy a panel of columns into a buffer of its own, term by term, vector by vector; gives its name."""
+    leaf = leaf_at(sketch, operation)
+    panel = next(a for a in leaf.op.reads if a.array == array)
+    used, lane = depths_of(panel), max(depths_of(leaf.op.target))
+    spatial = depths_of(leaf.op.target)
+    spatial |= {d for d, scope in enumerate(leaf.scopes) if scope.provenance == blocks}
+    around = [d for d in used & spatial if d < min(set(range(len(leaf.scopes))) - spatial)]
+    region: Place | str = sketch.place(leaf.path[: max(around) + 1]) if around else "root"
+    readers = [other for other in sketch.program.leaves if array in {a.array for a in other.op.reads}]
+    if not around and len(readers) > 1:  # a copy for all of them would be more than a panel
+        if stride(sketch.program, panel, lane) == 1:
+            raise NoSuchPlace("A few columns that are neighbours are read well enough where they are.")
+        sketch.play("wrap", sketch.place(leaf.path[:1]), 1)
+        region = sketch.place(leaf.path[:1])
+        leaf, lane = leaf_at(sketch, operation), lane + 1
+        panel = next(a for a in leaf.op.reads if a.array == array)
+    name = fresh_name(sketch.program, "p" + array[:20])
+    sketch.play("stage_read", array, region, name)
+    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
+    columns = only(k for k, form in enumerate(panel.index) if form.uses(lane))
+    loops = [k for k, form in enumerate(copy.op.reads[0].index) if form.uses(len(copy.scopes) - 1)]
+    last = len(buffer_named(sketch.program, name).dims) - 1
+    if not copy.op.reads[0].index[columns].depths:
+        raise NoSuchPlace("A single column is no panel.")
+    depth = copy.op.reads[0].index[columns].depths[-1]
+    columns_of_copy = copy.scopes[depth].provenance
+    if loops != [columns]:  # the columns stand first in memory: turn the panel while it is copied
+        dim = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)
+        sketch.play("swap_dims", name, dim, last)
+        with sketch.attempt():
+            _turn_in_blocks(sketch, copy, depth)
+    if tile.vectors > 1:
+        copy = leaf_at(sketch, copy.op.provenance)
+        depth = next(d for d, s in enumerate(copy.scopes) if s.provenance == columns_of_copy)
+        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.width)
+        sketch.play("split_dim", name, last, tile.width)
+    return name
+
+
+def _turn_in_blocks(sketch: Sketch, copy: Leaf, columns: int) -> None:
+    """Copy a panel that is turned in blocks of terms that the first-level cache holds.
+
+    Neighbouring terms, which are read one after the other, are written far apart.
+    """
+    terms = copy.scopes[-1]
+    block = only(n for n in TURNED if terms.size % n == 0)
+    sketch.play("split_scope", sketch.place(copy.path[:-1]), block)
+    leaf = leaf_at(sketch, copy.op.provenance)
+    *others, blocks, inside = [scope.provenance for scope in leaf.scopes[columns:]]
+    order(sketch, copy.op.provenance, [blocks, *others, inside])
