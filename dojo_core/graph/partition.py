@@ -1,0 +1,237 @@
+"""Which nodes become one kernel: a contraction with what it feeds.
+
+A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes: a
+bias, an activation, a residual, a normalisation by rows. Two contractions joined by a softmax, which is
+attention, are one kernel. Others begin where nothing like that is near. What only prepares for one reader, such
+as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
+
+A kernel has few lines, for listing the moves of a long text takes long, and no two need each other's results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dojo_core.graph.nodes import Kind, Node, Tensor
+from dojo_core.graph.traits import Traits
+
+LINES = 40  # of a kernel's text, unless one node has more
+
+
+@dataclass
+class _Group:
+    """Nodes that become one kernel; ``volume`` is how many elements its largest pass goes over."""
+
+    number: int
+    nodes: list[Node]
+    volume: int
+    lines: int
+    alone: bool
+
+    def has(self, kind: Kind) -> bool:
+        return any(node.kind is kind for node in self.nodes)
+
+
+def partition(
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    constants: Collection[str],
+    outputs: Collection[str],
+    known: Mapping[str, Traits],
+    alone: Collection[str] = (),
+) -> list[list[Node]]:
+    """Groups of the nodes that are no views, in an order in which they can be called.
+
+    Nodes come in an order in which they can be called too; ``known`` has their traits, and ``alone`` names
+    those that are to be kernels of their own.
+    """
+    return _Partition(nodes, tensors, constants, outputs, known, alone).groups()
+
+
+class _Partition:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        tensors: Mapping[str, Tensor],
+        constants: Collection[str],
+        outputs: Collection[str],
+        known: Mapping[str, Traits],
+        alone: Collection[str],
+    ) -> None:
+        self.nodes, self.tensors, self.constants, self.known = nodes, tensors, constants, known
+        self.alone = alone
+        self.position = {node.name: number for number, node in enumerate(nodes)}
+        self.maker = {tensor.name: node for node in nodes for tensor in node.outputs}
+        self.group: dict[str, _Group] = {}  # by the node's name
+        self.behind: dict[str, tuple[str, ...]] = {}  # what views are views of
+        for node in nodes:
+            if node.kind is Kind.VIEW:
+                seen = dict.fromkeys(base for name in node.inputs for base in self.bases(name))
+                self.behind |= {tensor.name: tuple(seen) for tensor in node.outputs}
+        self.kept = {base for name in outputs for base in self.bases(name)}
+
+    def bases(self, name: str) -> tuple[str, ...]:
+        """The tensors that are no views through which one is read."""
+        return self.behind.get(name, (name,))
+
+    def groups(self) -> list[list[Node]]:
+        for node in self.nodes:
+            if node.kind is not Kind.VIEW:
+                self._place(node)
+        self._sink()
+        return self._ordered()
+
+    # ------------------------------------------------------------------ with what feeds it
+
+    def _place(self, node: Node) -> None:
+        """Put a node into the group of something that it reads, or into a new one."""
+        sources = self._sources(node)
+        for group in sorted(sources, key=lambda g: (g.has(Kind.CONTRACTION), self._last(g)), reverse=True):
+            if self._fits(node, group) and not any(
+                self._needs(other, group) for other in sources if other is not group
+            ):
+                group.nodes.append(node)
+                group.lines += self.known[node.name].lines
+                if node.kind is Kind.CONTRACTION:
+                    group.volume = max(group.volume, *(tensor.size for tensor in node.outputs))
+                self.group[node.name] = group
+                return
+        sizes = [tensor.size for tensor in node.outputs]
+        if node.kind is Kind.REDUCTION:
+            sizes += [self.tensors[name].size for name in node.inputs]
+        only = node.kind is Kind.OTHER or node.name in self.alone
+        self.group[node.name] = _Group(
+            len(self.group), [node], max(sizes), self.known[node.name].lines, only
+        )
+
+    def _sources(self, node: Node) -> list[_Group]:
+        """The groups that a node reads from."""
+        makers = [self.maker.get(base) for name in node.inputs for base in self.bases(name)]
+        groups = {self.group[m.name].number: self.group[m.name] for m in makers if m is not None}
+        return list(groups.values())
+
+    def _last(self, group: _Group) -> int:
+        return self.position[group.nodes[-1].name]
+
+    def _needs(self, reader: _Group, group: _Group) -> bool:
+        """Does a group need what another gives, be it by way of others?"""
+        first = self.position[group.nodes[0].name]
+        seen: set[int] = set()
+        stack = [reader]
+        while stack:
+            each = stack.pop()
+            if each is group:
+                return True
+            if each.number in seen or self._last(each) < first:
+                continue
+            seen.add(each.number)
+            stack += [s for node in each.nodes for s in self._sources(node) if s is not each]
+        return False
+
+    def _fits(self, node: Node, group: _Group) -> bool:
+        """May a node that reads from a group be part of it?"""
+        if node.kind is Kind.OTHER or node.name in self.alone or group.alone:
+            return False
+        if group.lines + self.known[node.name].lines > LINES:
+            return False
+        read = [name for name in node.inputs if self._inside(name, group)]
+        # The whole of what it reads, not a slice of it.
+        whole = all(
+            self.tensors[base].size <= self.tensors[name].size
+            for name in read
+            for base in self.bases(name)
+            if base in self.maker and self.group[self.maker[base].name] is group
+        )
+        size = max(tensor.size for tensor in node.outputs)
+        match node.kind:
+            case Kind.POINTWISE:
+                return size == group.volume or (size < group.volume and whole)
+            case Kind.REDUCTION:
+                outer = all(self._keeps_outer(node, name, group) for name in read)
+                return whole and outer and all(self.tensors[n].size <= group.volume for n in read)
+            case Kind.COPY:
+                outside = [n for n in node.inputs if n not in read and n not in self.constants]
+                return group.has(Kind.CONTRACTION) and not outside and size <= group.volume
+            case _:
+                return self._is_attention(node, read, group)
+
+    def _inside(self, name: str, group: _Group) -> bool:
+        makers = [self.maker[base] for base in self.bases(name) if base in self.maker]
+        return any(self.group[maker.name] is group for maker in makers)
+
+    def _keeps_outer(self, node: Node, name: str, group: _Group) -> bool:
+        """Does a reduction drop inner axes alone, so that it goes on in the group's order of rows? Where the
+        group has no contraction the order is free, and it may drop any."""
+        before = [size for size in self.tensors[name].shape if size > 1]
+        after = [size for size in node.outputs[0].shape if size > 1]
+        if group.has(Kind.CONTRACTION):
+            return before[: len(after)] == after
+        rest = iter(before)
+        return all(size in rest for size in after)
+
+    def _is_attention(self, node: Node, read: Sequence[str], group: _Group) -> bool:
+        """Does a contraction read the softmax of the group's one contraction, all of data?"""
+        first = [each for each in group.nodes if each.kind is Kind.CONTRACTION]
+        functions = set[str]().union(*(self.known[each.name].functions for each in group.nodes))
+        accumulations = set[str]().union(*(self.known[each.name].accumulations for each in group.nodes))
+        softmax = "exp" in functions and {"max", "+"} <= accumulations
+        data = all(
+            base not in self.constants
+            for each in (*first, node)
+            for name in each.inputs
+            for base in self.bases(name)
+        )
+        return len(first) == 1 and softmax and data and len(read) == 1
+
+    # ------------------------------------------------------------------ with what reads it
+
+    def _sink(self) -> None:
+        """Put groups that only prepare for one reader into that reader's."""
+        readers: dict[int, dict[int, _Group]] = {}
+        for node in self.nodes:
+            if node.kind is not Kind.VIEW:
+                reader = self.group[node.name]
+                for source in self._sources(node):
+                    if source is not reader:
+                        readers.setdefault(source.number, {})[reader.number] = reader
+        for group in sorted(self._all(), key=self._last, reverse=True):
+            reading = {self.group[each.nodes[0].name].number for each in readers.get(group.number, {}).values()}
+            if len(reading) != 1 or group.alone:
+                continue
+            reader = next(iter(readers[group.number].values()))
+            reader = self.group[reader.nodes[0].name]
+            prepares = all(node.kind in (Kind.POINTWISE, Kind.COPY) for node in group.nodes)
+            given = {tensor.name for node in group.nodes for tensor in node.outputs}
+            if (
+                not prepares
+                or reader.alone
+                or given & self.kept
+                or group.lines + reader.lines > LINES
+            ):
+                continue
+            reader.nodes = sorted([*group.nodes, *reader.nodes], key=lambda node: self.position[node.name])
+            reader.lines += group.lines
+            reader.volume = max(reader.volume, group.volume)
+            for node in group.nodes:
+                self.group[node.name] = reader
+
+    def _all(self) -> list[_Group]:
+        return list({group.number: group for group in self.group.values()}.values())
+
+    # ------------------------------------------------------------------ in order
+
+    def _ordered(self) -> list[list[Node]]:
+        """The groups so that each comes behind those that it reads from."""
+        done: dict[int, _Group] = {}
+        for last in sorted(self._all(), key=self._last):
+            stack = [(last, False)]
+            while stack:
+                group, finished = stack.pop()
+                if finished:
+                    done[group.number] = group
+                elif group.number not in done:
+                    stack.append((group, True))
+                    before = [s for node in group.nodes for s in self._sources(node) if s is not group]
+                    stack += [(each, False) for each in before if each.number not in done]
+        return [group.nodes for group in done.values()]

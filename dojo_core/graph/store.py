@@ -1,0 +1,78 @@
+"""A graph as files: its text, and its constants' values beside it in the form of NumPy (``model.dojo.npz``)."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dojo_core.files import naming, write_text
+from dojo_core.graph.graph import Graph
+from dojo_core.graph.nodes import GraphError
+from dojo_core.graph.text import TEXT, parse_graph, print_graph
+
+Values = np.ndarray[Any, Any]
+
+VALUES = 64 << 30  # bytes of all constants
+
+
+def beside(path: Path) -> Path:
+    """Where the constants of a graph in a file are."""
+    return path.with_name(f"{path.name}.npz")
+
+
+def save(graph: Graph, path: str | Path) -> list[Path]:
+    """Write a graph; gives the files that were written. Raises OSError with the file's name."""
+    path = Path(path)
+    written = [path]
+    if graph.constants:
+        archive = beside(path)
+        draft = archive.with_name(f"{archive.name}.{os.getpid()}.new")
+        try:
+            with naming(draft), zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as file:
+                for name, values in graph.constants.items():
+                    with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, values, allow_pickle=False)
+            with naming(archive):
+                os.replace(draft, archive)
+        finally:
+            draft.unlink(missing_ok=True)
+        written.append(archive)
+    write_text(path, print_graph(graph))
+    return written
+
+
+def load(path: str | Path) -> Graph:
+    """Read a graph that ``save`` wrote, or a person. Raises GraphError with a sentence, OSError."""
+    path = Path(path)
+    with naming(path):
+        if path.stat().st_size > 4 * TEXT:
+            raise GraphError(f"{path} is longer than {4 * TEXT >> 20} MiB, which no graph's text is.")
+        content = path.read_bytes()
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise GraphError(f"{path} is no text: name the file that was saved as model.dojo.") from None
+    archive = beside(path)
+    return parse_graph(text, dict(_values(archive)) if archive.exists() else {})
+
+
+def _values(path: Path) -> Iterator[tuple[str, Values]]:
+    """The arrays in an archive, none larger than what is in the file."""
+    try:
+        with naming(path), zipfile.ZipFile(path) as file:
+            if sum(entry.file_size for entry in file.infolist()) > VALUES:
+                raise GraphError(f"{path} unpacks to more than {VALUES >> 30} GiB.")
+            for entry in file.infolist():
+                if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > entry.compress_size:
+                    raise GraphError(f"{path} is compressed: write it with numpy.savez.")
+                with file.open(entry) as content:
+                    yield entry.filename.removesuffix(".npy"), np.lib.format.read_array(content, allow_pickle=False)
+    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, MemoryError) as fault:
+        if isinstance(fault, GraphError):
+            raise
+        raise GraphError(f"{path} is damaged, or no archive of NumPy's: make the graph again.") from None
