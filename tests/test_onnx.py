@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from agents.cli import app  # noqa: E402
 from benchmarks import onnx_nodes as judge  # noqa: E402
-from dojo_core.from_onnx import importer, reader  # noqa: E402
+from dojo_core.from_onnx import reader, walk  # noqa: E402
 from dojo_core.from_onnx.importer import Given, NotImported, import_model  # noqa: E402
 from dojo_core.from_onnx.reader import model_of, read_model  # noqa: E402
 from dojo_core.from_onnx.values import Refusal  # noqa: E402
@@ -320,6 +320,7 @@ def test_a_file_that_is_damaged_too_large_or_of_another_opset_is_a_sentence(
     del good.opset_import[:]
     assert "says no opset" in told(good.SerializeToString())
     monkeypatch.setattr(reader, "MODEL_BYTES", 10)
+    monkeypatch.setattr(reader, "WHOLE_BYTES", 10)
     assert "extract_model" in told(good.SerializeToString())
 
 
@@ -391,7 +392,7 @@ def test_what_would_grow_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch)
     many = a_model([node("Neg", f"v{k}", f"v{k + 1}") for k in range(60)], {"v0": [2]}, ["v60"])
     with pytest.raises(Refusal, match="more than 50 nodes"):
         reader.check(many)
-    monkeypatch.setattr(importer, "STEPS", 50)
+    monkeypatch.setattr(walk, "STEPS", 50)
     assert "more than 50 steps" in reasons(many)[0]
 
 

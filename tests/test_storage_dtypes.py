@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from dojo_core import TextError, apply, parse
-from dojo_core.export.kernel import C_TYPES, NUMPY_TYPES
+from dojo_core.export.kernel import C_TYPES
 from dojo_core.measure.pool import STORED, make_pool, numbers, to_double
 from dojo_core.program.dtypes import (
+    NUMPY_TYPES,
     STORAGE,
     STORAGE_FLOATS,
     STORAGE_INTEGERS,

@@ -7,10 +7,10 @@ import pytest
 
 from dojo_core import parse
 from dojo_core.codegen.code import Parameter
-from dojo_core.export.kernel import C_TYPES, NUMPY_TYPES
+from dojo_core.export.kernel import C_TYPES
 from dojo_core.measure.pool import STORED, draw
 from dojo_core.moves.reductions import identity_of
-from dojo_core.program.dtypes import UNSIGNED, compute_dtype, dtypes_of, extremes
+from dojo_core.program.dtypes import NUMPY_TYPES, UNSIGNED, compute_dtype, dtypes_of, extremes
 from dojo_core.program.interpret import interpret
 from dojo_core.program.physical import interpret_physical
 from dojo_core.program.tree import Domain, Program

@@ -31,7 +31,8 @@ def write(library: Library, folder: Path) -> None:
             f"{folder} holds files that no export wrote: name an empty folder, or one that is not there yet."
         )
     before = before or {}
-    foreign = [path for path in library.files if path not in before and (folder / path).exists()]
+    digests = _digests(library)
+    foreign = [path for path in digests if path not in before and (folder / path).exists()]
     edited = [path for path, digest in before.items() if _changed(folder / path, digest)]
     if foreign or edited:
         what = "were edited since they were exported" if edited else "are no export's"
@@ -41,13 +42,15 @@ def write(library: Library, folder: Path) -> None:
         )
     folder.mkdir(parents=True, exist_ok=True)
     # The list first: whatever a failure leaves is then known as an export's.
-    digests = {path: _digest(text.encode()) for path, text in library.files.items()}
     old_and_new = {path: [*before.get(path, []), digests.get(path, "")] for path in {**before, **digests}}
     _save(folder, old_and_new)
     for path, text in library.files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_text(folder / path, text)
-    for path in before.keys() - library.files.keys():
+    for path, data in library.data.items():
+        with (folder / path).open("wb") as file:
+            file.writelines(data.chunks())
+    for path in before.keys() - digests.keys():
         (folder / path).unlink(missing_ok=True)
         parent = (folder / path).parent
         if parent != folder and not any(parent.iterdir()):
@@ -61,6 +64,9 @@ def zipped(library: Library) -> bytes:
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, text in sorted(library.files.items()):
             archive.writestr(_entry(f"{library.name}/{path}"), text.encode())
+        for path, data in sorted(library.data.items()):
+            with archive.open(_entry(f"{library.name}/{path}"), "w", force_zip64=True) as file:
+                file.writelines(data.chunks())
     return memory.getvalue()
 
 
@@ -71,12 +77,25 @@ def _entry(path: str) -> zipfile.ZipInfo:
     return entry
 
 
+def _digests(library: Library) -> dict[str, str]:
+    digests = {path: _digest(text.encode()) for path, text in library.files.items()}
+    for path, data in library.data.items():
+        digest = hashlib.sha256()
+        for chunk in data.chunks():
+            digest.update(chunk)
+        digests[path] = digest.hexdigest()
+    return digests
+
+
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
 def _changed(file: Path, known: list[str]) -> bool:
-    return file.exists() and (not file.is_file() or _digest(file.read_bytes()) not in known)
+    if not file.is_file():
+        return file.exists()
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest() not in known
 
 
 def _some(paths: list[str]) -> str:

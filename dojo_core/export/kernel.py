@@ -18,7 +18,7 @@ from dojo_core.export.narrow import narrowed, widest_vector
 from dojo_core.export.templates import filled
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record
-from dojo_core.program.dtypes import FLOATS, HALVES, STORAGE_FLOATS, extremes
+from dojo_core.program.dtypes import FLOATS, HALVES, NUMPY_TYPES, STORAGE_FLOATS, extremes
 from dojo_core.program.indices import promised
 from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.program.tree import DTYPE_BYTES, Program
@@ -41,18 +41,6 @@ C_TYPES = {
 """Of an interface array, in the header; a bool is a byte of 0 or 1, and floats of 16 bits and fewer have
 theirs, in the lower ones of a byte where they are fewer than eight."""
 
-NUMPY_TYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
-    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
-    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
-    "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e4m3fnuz": "float8_e4m3fnuz",
-    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0fnu": "float8_e8m0fnu", "f6e2m3fn": "float6_e2m3fn",
-    "f6e3m2fn": "float6_e3m2fn", "f4e2m1fn": "float4_e2m1fn", "i4": "int4", "u4": "uint4", "i2": "int2",
-    "u2": "uint2",
-}  # fmt: skip
-"""In Python: NumPy and PyTorch share these names, down to eight bits; bfloat16 and what is only stored
-come to NumPy from the package ml_dtypes."""
-
 
 @dataclass(frozen=True)
 class Array:
@@ -74,6 +62,11 @@ class Array:
         for extent in self.shape:
             size *= extent
         return size
+
+    @property
+    def bytes_of_one(self) -> int:
+        """Of an element: what the array has to be aligned to."""
+        return DTYPE_BYTES[self.dtype]
 
     @property
     def text(self) -> str:

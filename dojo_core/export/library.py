@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dojo_core.export import ported
 from dojo_core.export.choice import Choice, NotExported
 from dojo_core.export.kernel import (
     C_TYPES,
-    NUMPY_TYPES,
     Array,
     Instance,
     comment,
@@ -17,9 +16,12 @@ from dojo_core.export.kernel import (
     kernel_files,
     provenance,
 )
+from dojo_core.export.model import MODELS_OWN, WEIGHTS_FILE, Weights, Whole
 from dojo_core.export.names import library_name
 from dojo_core.export.templates import filled
+from dojo_core.graph.graph import Graph
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.program.dtypes import NUMPY_TYPES
 from dojo_core.program.target import VECTOR_BYTES
 from dojo_core.targets.cpu.instruction_set import InstructionSet
 
@@ -28,17 +30,37 @@ DEFAULT_NAME = "dojo_kernels"
 
 @dataclass(frozen=True)
 class Library:
-    """``files`` maps paths inside the library's folder to texts."""
+    """``files`` maps paths inside the library's folder to texts, ``data`` to what is no text."""
 
     name: str
     instances: tuple[Instance, ...]
     files: dict[str, str]
+    data: dict[str, Weights] = field(default_factory=dict)
+
+
+def model_library(
+    graph: Graph,
+    choices: Mapping[str, Choice],
+    name: str = DEFAULT_NAME,
+    sets: Sequence[InstructionSet] = (),
+) -> Library:
+    """A library of a whole model: its kernels, each as chosen by the kernel's name, a function that runs them
+    in turn, and a file of its constants. Raises as ``library`` does."""
+    called = dict.fromkeys(call.kernel for call in graph.calls)
+    # Several kernels of a graph may have one name in their texts, and none of the graph's is twice.
+    chosen = [(choices[kernel], kernel) for kernel in called]
+    named = [replace(choice, start=replace(choice.start, name=kernel)) for choice, kernel in chosen]
+    return library(named, name, sets, Whole(graph))
 
 
 def library(
-    choices: Sequence[Choice], name: str = DEFAULT_NAME, sets: Sequence[InstructionSet] = ()
+    choices: Sequence[Choice],
+    name: str = DEFAULT_NAME,
+    sets: Sequence[InstructionSet] = (),
+    whole: Whole | None = None,
 ) -> Library:
-    """Generate the files of a library of these kernels, in C for any processor and for other sets.
+    """Generate the files of a library of these kernels, in C for any processor and for other sets; with
+    ``whole``, of the model that they make up.
 
     Raises ValueError for a name that cannot be one, NotExported where two kernels have one name or an
     interface cannot be offered, NotGeneratable where the target has no C for a program.
@@ -47,11 +69,11 @@ def library(
     if not choices:
         raise NotExported("There is nothing to export: name a kernel.")
     instances = tuple(instance(choice, sets) for choice in choices)
-    families = _families(instances, name)
+    families = _families(instances, (*_RESERVED, *(MODELS_OWN if whole else ())))
     common = {"library": name, "guard": name.upper()}
     stack = max(each.stack_bytes for each in instances)
     files = {
-        "README.md": _readme(instances, families, name, sets),
+        "README.md": _readme(instances, families, name, sets, whole),
         "CMakeLists.txt": filled(
             "CMakeLists.txt.in",
             **{f"kernels_{8 * w}": "\n".join(f"  {e.file(w)}" for e in instances) for w in VECTOR_BYTES},
@@ -60,14 +82,20 @@ def library(
         ),
         f"{name}.h": filled(
             "library.h.in",
-            functions="\n\n".join(_declared(each, name) for each in instances),
+            functions="\n\n".join(
+                [_declared(each, name) for each in instances]
+                + ([whole.declared(instances, name)] if whole else [])
+            ),
             stack=f"{stack:,}",
             other_levels=ported.header_lines(instances, sets),
             **common,
         ),
         "library.c": filled(
             "library.c.in",
-            functions="\n\n".join(_defined(each, name) for each in instances),
+            functions="\n\n".join(
+                [_defined(each, name) for each in instances]
+                + ([whole.defined(instances, name)] if whole else [])
+            ),
             others=ported.levels_of(instances, sets, name),
             **common,
         ),
@@ -76,19 +104,24 @@ def library(
         "pyproject.toml": filled(
             "pyproject.toml.in", project=name.replace("_", "-"), families=", ".join(families), **common
         ),
-        f"{name}/__init__.py": _module(families, name),
+        f"{name}/__init__.py": _module(families, name, whole),
         f"{name}/_library.py": filled("library.py.in", **common),
         f"{name}/_kernels.py": filled("kernels.py.in", kernels=_table(families, name)),
         f"{name}/torch_ops.py": _operators(families, name),
     }
-    return Library(name, instances, files)
+    data: dict[str, Weights] = {}
+    if whole is not None:
+        files[f"{name}/model.py"] = whole.module(instances, name)
+        if whole.weights.size:
+            data[f"{name}/{WEIGHTS_FILE}"] = whole.weights
+    return Library(name, instances, files, data)
 
 
 # What a family may not be called: the library's own functions and modules.
 _RESERVED = ("level", "use_level", "message", "status", "shapes", "torch_ops", "torch")
 
 
-def _families(instances: Sequence[Instance], library: str) -> dict[str, list[Instance]]:
+def _families(instances: Sequence[Instance], reserved: Collection[str]) -> dict[str, list[Instance]]:
     """Kernels by name, each with its shapes. Raises NotExported where they cannot be told apart."""
     families: dict[str, list[Instance]] = {}
     names: set[str] = set()
@@ -99,7 +132,7 @@ def _families(instances: Sequence[Instance], library: str) -> dict[str, list[Ins
                 f"{each.choice.title} stands twice: a library has one kernel of a name and shape."
             )
         names.add(each.name.lower())
-        if each.family in _RESERVED:
+        if each.family in reserved:
             raise NotExported(f"A kernel cannot be called {each.family} in a library: rename it in its text.")
         families.setdefault(each.family, []).append(each)
     for family, known in families.items():
@@ -232,7 +265,7 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _module(families: dict[str, list[Instance]], library: str) -> str:
+def _module(families: dict[str, list[Instance]], library: str, whole: Whole | None) -> str:
     functions = []
     for family, known in families.items():
         names = [a.name for a in known[0].inputs]
@@ -249,7 +282,8 @@ def _module(families: dict[str, list[Instance]], library: str) -> str:
     return filled(
         "init.py.in",
         library=library,
-        exported=_quoted([*families, "level", "shapes", "use_level"]),
+        exported=_quoted([*families, "level", *(["run"] if whole else []), "shapes", "use_level"]),
+        model="from .model import run\n" if whole else "",
         functions="\n\n".join(functions).rstrip(),
     )
 
@@ -271,6 +305,7 @@ def _readme(
     families: dict[str, list[Instance]],
     library: str,
     sets: Sequence[InstructionSet],
+    whole: Whole | None,
 ) -> str:
     rows = []
     for each in instances:
@@ -294,6 +329,7 @@ def _readme(
         library=library,
         guard=library.upper(),
         table="\n".join(rows),
+        whole=whole.readme(library) if whole else "",
         c_example=(
             f"{arrays}\n\nint main(void) {{\n    int status = {library}_{first.name}({names}, NULL);\n"
             f"    return status == {library.upper()}_OK ? 0 : 1;\n}}"

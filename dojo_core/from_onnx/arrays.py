@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from dojo_core.primitives.views import places
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.tree import Access
-
-if TYPE_CHECKING:
-    from dojo_core.from_onnx.importer import Graph
 
 _WIDE = {**dict.fromkeys((*HALVES, *NARROW_FLOATS), "f32"), "u4": "u8", "u2": "u8", "i4": "i8", "i2": "i8"}
 _RANK = ("bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64")
@@ -43,19 +40,18 @@ def joint(dtypes: Sequence[str]) -> str:
     return max(map(wide, dtypes), key=_RANK.index)
 
 
-def array_of(graph: Graph, tensor: Tensor) -> Array:
+def array_of(b: Builder, tensor: Tensor) -> Array:
     """A tensor as an array; of known values, what the text computes or an input that is bound."""
     if tensor.array is not None:
         return tensor.array
-    values = tensor.values
-    if values is None:
+    if tensor.values is None:
         raise Refusal("Its input has no value.", "Export the model again.")
     checked(tensor.element)
-    return constant(graph, tensor, values)
+    return constant(b, tensor, tensor.values)
 
 
-def constant(graph: Graph, tensor: Tensor, values: Numbers) -> Array:
-    element, shape, b = tensor.element, tensor.shape, graph.b
+def constant(b: Builder, tensor: Tensor, values: Numbers) -> Array:
+    element, shape = tensor.element, tensor.shape
     if not values.size:
         return filled(0, element, shape)
     if element in FLOATS:
@@ -66,6 +62,11 @@ def constant(graph: Graph, tensor: Tensor, values: Numbers) -> Array:
     else:
         numbers = values.astype(np.int64)
     return p.constant(b, numbers, element, p.identifier(tensor.name or "constant"))
+
+
+def stored(b: Builder, array: Array, element: str) -> Array:
+    """An array of a tensor in its own element type: what is held unrounded is rounded."""
+    return array if array.dtype == element else converted(b, array, element)
 
 
 def not_a_number(b: Builder, element: str) -> Array:
@@ -83,8 +84,13 @@ def converted(b: Builder, array: Array, element: str) -> Array:
 class Make:
     """The primitives over one builder."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.b = graph, graph.b
+    def __init__(self, b: Builder, costly: dict[str, None]) -> None:
+        """``costly`` is where encodings are noted that take more than one pass."""
+        self.b, self.costly = b, costly
+
+    def of(self, tensor: Tensor) -> Array:
+        """A tensor as an array of the builder, held as it is."""
+        return array_of(self.b, tensor)
 
     # ---------------------------------------------------------------- numbers
 
@@ -112,12 +118,12 @@ class Make:
     def table(self, values: Any) -> Array:
         """Integers that are known, as an array."""
         numbers = np.asarray(values, np.int64)
-        return array_of(self.graph, Tensor("i64", numbers.shape, values=numbers))
+        return self.of(Tensor("i64", numbers.shape, values=numbers))
 
     def floats(self, values: Any, dtype: str = "f32") -> Array:
         """Numbers that are known, as an array."""
         numbers = np.asarray(values, np.float64 if dtype == "f64" else np.float32)
-        return array_of(self.graph, Tensor(dtype, numbers.shape, values=numbers))
+        return self.of(Tensor(dtype, numbers.shape, values=numbers))
 
     # ---------------------------------------------------------------- element by element
 
@@ -294,7 +300,7 @@ class Make:
 
     def costs(self, encoding: str) -> None:
         """Note that the text takes more than one pass over the result."""
-        self.graph.costly[encoding] = None
+        self.costly[encoding] = None
 
 
 Unary = Callable[[Make, Array], Array]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dojo_core.from_onnx.arrays import Make, array_of, wide
+from dojo_core.from_onnx.arrays import Make, wide
 from dojo_core.from_onnx.values import (
     CODES,
     Asked,
@@ -22,15 +23,27 @@ from dojo_core.primitives.array import Array
 if TYPE_CHECKING:
     import onnx
 
-    from dojo_core.from_onnx.importer import Graph
+    from dojo_core.from_onnx.walk import Walk
+    from dojo_core.primitives.builder import Builder
 
 Result = Array | Value | Sequence["Array | Value | None"]
-Operator = Callable[["Call"], list[Value]]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What an operator gives for a call. ``control``: it goes through graphs in its attributes, and leaves
+    what there is to compute to the operators that these are made of."""
+
+    run: Callable[[Call], list[Value]]
+    control: bool = False
+
 
 OPERATORS: dict[tuple[str, str], Operator] = {}  # by domain and name
 
 
-def operator(*names: str, domain: str = "") -> Callable[[Callable[[Call], Result]], Callable[[Call], Result]]:
+def operator(
+    *names: str, domain: str = "", control: bool = False
+) -> Callable[[Callable[[Call], Result]], Callable[[Call], Result]]:
     """Register a function from a call to its results: arrays (of the element type that the standard says),
     tensors, sequences; None where an output is not given."""
 
@@ -39,7 +52,7 @@ def operator(*names: str, domain: str = "") -> Callable[[Callable[[Call], Result
             return call.results(function(call))
 
         for name in names:
-            OPERATORS[domain, name] = run
+            OPERATORS[domain, name] = Operator(run, control)
         return function
 
     return register
@@ -50,13 +63,15 @@ class Call(Make):
 
     def __init__(
         self,
-        graph: Graph,
+        walk: Walk,
+        b: Builder,
         node: onnx.NodeProto,
         schema: Any,
         inputs: Sequence[Value | None],
         scope: Mapping[str, Value],
     ) -> None:
-        super().__init__(graph)
+        super().__init__(b, walk.costly)
+        self.walk = walk
         self.node, self.schema, self.inputs, self.scope = node, schema, inputs, scope
         self.name = node.op_type
         self.since = schema.since_version
@@ -119,7 +134,7 @@ class Call(Make):
 
     def array(self, k: int) -> Array:
         """An input as an array, as it is stored."""
-        return array_of(self.graph, self.tensor(k))
+        return self.of(self.tensor(k))
 
     def computed(self, k: int) -> Array:
         """An input in the dtype that it is computed in: integers of few bits and narrow floats are converted;
@@ -129,9 +144,6 @@ class Call(Make):
 
     def arrays(self, first: int = 0) -> list[Array]:
         return [self.array(k) for k in range(first, len(self.inputs)) if self.has(k)]
-
-    def of(self, tensor: Tensor) -> Array:
-        return array_of(self.graph, tensor)
 
     def shape(self, k: int) -> tuple[int, ...]:
         return self.tensor(k).shape
@@ -150,10 +162,10 @@ class Call(Make):
         tensor = self.tensor(k)
         if tensor.values is not None:
             return tensor.values
-        given = self.graph.given
+        given = self.walk.given
         if tensor.sources and all(n in given and given[n].values is not None for n in tensor.sources):
             raise Asked(tensor.sources, f"{self.name}: {self._input_name(k)}")
-        sources = ", ".join(sorted(tensor.sources - set(self.graph.specialised))) or "what is computed"
+        sources = ", ".join(sorted(tensor.sources - set(self.walk.specialised))) or "what is computed"
         raise Refusal(
             f"Its {self._input_name(k)} says a shape, or how to compute, and is not known: "
             f"it comes from {sources}.",

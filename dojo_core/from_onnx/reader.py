@@ -9,37 +9,43 @@ from typing import TYPE_CHECKING, Any
 
 from dojo_core.extras import need
 from dojo_core.files import naming
+from dojo_core.from_onnx.streaming import structure
 from dojo_core.from_onnx.values import ELEMENTS, Refusal, bits
+from dojo_core.from_onnx.weights import place_of
 
 if TYPE_CHECKING:
     import onnx
 
-MODEL_BYTES = 256 << 20
-NODES = 4096  # of a graph with its subgraphs
+MODEL_BYTES = 256 << 20  # without the weights of a large file
+WHOLE_BYTES = 16 << 20  # of a file that is read as it is
+NODES = 20_000  # of a graph with its subgraphs
 NESTING = 8  # of subgraphs in one another
 OLDEST = 7  # the opset whose operators broadcast as today's do
 
-SAVE_INSIDE = "Save it as one file: onnx.save(onnx.load('model.onnx'), 'whole.onnx')."
 EXPORT_AGAIN = "Export the model again."
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
-    """The model in a file. Raises Refusal with a sentence, NotInstalled without the package onnx."""
+    """The model in a file; the weights of a large one, and those beside it, stay where they are: their
+    values lie in ``folder_of(path)``.
+
+    Raises Refusal with a sentence, NotInstalled without the package onnx.
+    """
     need("onnx", "dojo import")
     path = Path(path)
     with naming(path):
-        size = path.stat().st_size
-        if size > MODEL_BYTES:
-            raise Refusal(
-                f"{path} has {size / 2**20:,.0f} MiB, and files up to {MODEL_BYTES >> 20} MiB are read.",
-                "Take out what one kernel needs: onnx.utils.extract_model(path, 'part.onnx', inputs, "
-                "outputs); "
-                "weights are inputs of a kernel, and need not be in the file.",
-            )
-        content = path.read_bytes()
+        if path.stat().st_size > WHOLE_BYTES:
+            content = structure(path.resolve(), MODEL_BYTES)
+        else:
+            content = path.read_bytes()
     model = model_of(content, str(path))
-    _check_external(model.graph, path.parent)
+    _check_external(model.graph, folder_of(path))
     return model
+
+
+def folder_of(path: str | Path) -> Path:
+    """Where the weights of a model's file lie."""
+    return Path(path).resolve().parent
 
 
 def model_of(content: bytes, called: str = "The model") -> onnx.ModelProto:
@@ -75,7 +81,7 @@ def check(model: onnx.ModelProto, called: str = "The model") -> None:
         nodes += len(graph.node)
         if nodes > NODES:
             raise Refusal(
-                f"{called} has more than {NODES} nodes, and becomes one kernel's text.",
+                f"{called} has more than {NODES:,} nodes.",
                 "Take out a part: onnx.utils.extract_model(path, 'part.onnx', inputs, outputs).",
             )
         if not all(isinstance(name, str) for name in _names(graph)):
@@ -148,20 +154,5 @@ def _check_external(graph: onnx.GraphProto, folder: Path) -> None:
 
     for inner, _ in _graphs(graph):
         for tensor in inner.initializer:
-            if tensor.data_location != TensorProto.EXTERNAL:
-                continue
-            location = next((e.value for e in tensor.external_data if e.key == "location"), "")
-            place = Path(location)
-            if not location or place.is_absolute() or ".." in place.parts:
-                raise Refusal(
-                    f"The initializer {tensor.name} is said to lie in {location!r}, outside of the model's "
-                    "folder, where nothing is read.",
-                    SAVE_INSIDE,
-                )
-            if not (folder / place).is_file():
-                raise Refusal(
-                    f"The initializer {tensor.name} lies in the file {location}, which is not beside the "
-                    "model.",
-                    f"Copy it to {folder / place}, or delete the initializer and give its name among the "
-                    "graph's inputs: weights are inputs of a kernel.",
-                )
+            if tensor.data_location == TensorProto.EXTERNAL:
+                place_of(tensor, folder)

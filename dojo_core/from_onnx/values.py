@@ -61,6 +61,7 @@ class Tensor:
     array: Array | None = None
     sources: frozenset[str] = frozenset()
     name: str = ""  # of an initializer, which its array may be called by
+    wire: str = ""  # what it is called where a model becomes nodes of a graph
 
     @property
     def size(self) -> int:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.export.kernel import NUMPY_TYPES
 from dojo_core.graph.nodes import GraphError, Tensor
 from dojo_core.measure.pool import STORED
+from dojo_core.program.dtypes import NUMPY_TYPES
 from dojo_core.program.tree import DTYPE_BYTES, Program
 
 Values = np.ndarray[Any, Any]

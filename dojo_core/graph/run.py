@@ -68,7 +68,7 @@ class Model:
             for number, name in enumerate(names):
                 if name in self._slots:
                     self._slots[name].append((pointers, number))
-        self._promises = _promises(graph)
+        self._promises = promises(graph)
         self._lock = threading.Lock()
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Values]:
@@ -200,7 +200,7 @@ def _order(program: Program, start: Program, call: Call) -> list[str]:
     return [tensors[array] for array in (*program.inputs, *program.outputs)]
 
 
-def _promises(graph: Graph) -> dict[str, tuple[float, float]]:
+def promises(graph: Graph) -> dict[str, tuple[float, float]]:
     """Between which values inputs have to lie, for a kernel makes places of them."""
     promises: dict[str, tuple[float, float]] = {}
     for call in graph.calls:

@@ -44,6 +44,18 @@ SHIFTS = ("shl", "shr")  # of integers
 _SETTLED = {"", "*", "neg", "abs", "sign", *TO_WHOLE, "fmod", "max", "min", "select", "sqrt", "keyvalue",
             *DTYPE_BYTES}  # fmt: skip
 
+NUMPY_TYPES = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
+    "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0fnu": "float8_e8m0fnu", "f6e2m3fn": "float6_e2m3fn",
+    "f6e3m2fn": "float6_e3m2fn", "f4e2m1fn": "float4_e2m1fn", "i4": "int4", "u4": "uint4", "i2": "int2",
+    "u2": "uint2",
+}  # fmt: skip
+"""What each is called in Python: NumPy and PyTorch share these names, down to eight bits; bfloat16 and what
+is only stored come to NumPy from the package ml_dtypes."""
+
 # Bits of the numbers that a dtype holds without rounding: whole numbers up to 2**bits.
 _WHOLE_BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
 # Numbers from here on are infinite once rounded to the dtype.

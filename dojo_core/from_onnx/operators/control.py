@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.operators.copies import joined
-from dojo_core.from_onnx.operators.sequences import with_axis
 from dojo_core.from_onnx.values import Asked, Refusal, Tensor, Value, known
 
 ITERATIONS = 256  # of a loop that is unrolled
 
 
-@operator("If")
+@operator("If", control=True)
 def if_(c: Call) -> list[Value]:
     """The branch that a known condition takes; of one that is data both, where they give tensors alike."""
     then, other = c.attributes["then_branch"].g, c.attributes["else_branch"].g
     condition = c.tensor(0)
     if condition.values is None:
-        yes, no = (c.graph.subgraph(branch, c.scope, []) for branch in (then, other))
+        yes, no = (c.walk.subgraph(branch, c.scope, []) for branch in (then, other))
         alike = all(
             isinstance(a, Tensor) and isinstance(b, Tensor) and (a.element, a.shape) == (b.element, b.shape)
             for a, b in zip(yes, no, strict=True)
         )
         if alike:
             return [_chosen(c, a, b) for a, b in zip(yes, no, strict=True)]
-    return c.graph.subgraph(then if bool(c.known(0).reshape(-1)[0]) else other, c.scope, [])
+    return c.walk.subgraph(then if bool(c.known(0).reshape(-1)[0]) else other, c.scope, [])
 
 
-def _chosen(c: Call, yes: Value, no: Value) -> Tensor:
-    assert isinstance(yes, Tensor) and isinstance(no, Tensor)
-    array = c.where(c.reshape(c.array(0), ()), c.of(yes), c.of(no))
-    return Tensor(yes.element, yes.shape, array=array, sources=c.sources | yes.sources | no.sources)
+def _chosen(c: Call, yes: Value, no: Value) -> Value:
+    condition = c.walk.asked("Reshape", c.given(0), known(np.zeros(0), "i64"))
+    return c.walk.asked("Where", condition, yes, no)
 
 
-@operator("Loop")
+@operator("Loop", control=True)
 def loop(c: Call) -> list[Value]:
     """A loop whose number of iterations is known: its condition is worked out at each."""
     body = c.attributes["body"].g
@@ -47,13 +46,13 @@ def loop(c: Call) -> list[Value]:
                 f"It has more than {ITERATIONS} iterations, which would be unrolled.",
                 "Write it as a Scan, or take out its body.",
             )
-        results = c.graph.subgraph(body, c.scope, [known(k, "i64"), known(True, "bool"), *carried])
+        results = c.walk.subgraph(body, c.scope, [known(k, "i64"), known(True, "bool"), *carried])
         carried = results[1 : 1 + len(carried)]
         rows.append(results[1 + len(carried) :])
         go_on = results[0]
         if not isinstance(go_on, Tensor) or go_on.values is None:
             sources = go_on.sources if isinstance(go_on, Tensor) else frozenset()
-            given = c.graph.given
+            given = c.walk.given
             if sources and all(n in given and given[n].values is not None for n in sources):
                 raise Asked(sources, "Loop: cond")
             raise Refusal("How often it runs hangs on data.", "Run the loop outside of the kernel.")
@@ -65,19 +64,15 @@ def loop(c: Call) -> list[Value]:
     return [*carried, *(_stacked(c, [row[j] for row in rows], 0) for j in range(scanned))]
 
 
-def _stacked(c: Call, values: list[Value], axis: int) -> Tensor:
+def _stacked(c: Call, values: list[Value], axis: int) -> Value:
     """What the iterations gave, along a new axis."""
-    tensors = [v for v in values if isinstance(v, Tensor)]
-    if len(tensors) < len(values):
+    if not all(isinstance(v, Tensor) for v in values):
         raise Refusal("It stacks what are no tensors.", "Mend the model.")
-    result = joined(c, [with_axis(c, t, axis) for t in tensors], axis)
-    if isinstance(result, Tensor):
-        return result
-    sources = frozenset().union(*(t.sources for t in tensors))
-    return Tensor(tensors[0].element, result.shape, array=result, sources=sources)
+    with_axis = [c.walk.asked("Unsqueeze", v, known([axis], "i64")) for v in values]
+    return c.walk.asked("Concat", *with_axis, axis=axis)
 
 
-@operator("Scan")
+@operator("Scan", control=True)
 def scan(c: Call) -> list[Value]:
     """A graph for each place of its sequences, unrolled."""
     body, scanned = c.attributes["body"].g, int(c.attribute("num_scan_inputs"))
@@ -109,7 +104,7 @@ def _scanned(c: Call, inputs: list[Value], scanned: int, body: object) -> list[V
             _place(c, t, a, count - 1 - k if back else k)
             for t, a, back in zip(tensors, axes, backwards, strict=True)
         ]
-        results = c.graph.subgraph(body, c.scope, [*states, *taken])  # type: ignore[arg-type]
+        results = c.walk.subgraph(body, c.scope, [*states, *taken])  # type: ignore[arg-type]
         states = results[: len(states)]
         given.append(results[len(states) :])
     outputs = len(given[0])
@@ -124,11 +119,8 @@ def _scanned(c: Call, inputs: list[Value], scanned: int, body: object) -> list[V
     return [*states, *stacked]
 
 
-def _place(c: Call, tensor: Tensor, axis: int, k: int) -> Tensor:
-    if tensor.values is not None:
-        return known(tensor.values.take(k, axis), tensor.element)
-    array = c.squeeze(c.places(c.of(tensor), axis, k, 1), [axis])
-    return Tensor(tensor.element, array.shape, array=array, sources=tensor.sources)
+def _place(c: Call, tensor: Tensor, axis: int, k: int) -> Value:
+    return c.walk.asked("Gather", tensor, known(k, "i64"), axis=axis)
 
 
 def _scan_of_batches(c: Call, scanned: int) -> list[Value]:

@@ -20,7 +20,7 @@ def constant(c: Call) -> Tensor:
         if name in c.attributes:
             return known(np.asarray(c.attribute(name)), element)
     if "value" in c.attributes:
-        return c.graph.constant(c.attributes["value"].t)
+        return c.walk.constant(c.attributes["value"].t)
     kind = next(iter(c.attributes), "no value")
     raise Refusal(f"It holds {kind}, which is no dense tensor of numbers.", "Export it as a tensor.")
 
@@ -33,7 +33,7 @@ def constant_of_shape(c: Call) -> Array | Tensor:
     value: Any = np.zeros(1, np.float32)
     element = "f32"
     if "value" in c.attributes:
-        tensor = c.graph.constant(c.attributes["value"].t)
+        tensor = c.walk.constant(c.attributes["value"].t)
         value, element = tensor.values, tensor.element
     if math.prod(shape) <= 4096:
         return known(np.full(shape, value.reshape(-1)[0]), element)

@@ -104,7 +104,7 @@ def split(c: Call) -> Sequence_:
     return Sequence_(tuple(items), tensor.element)
 
 
-@operator("SequenceMap")
+@operator("SequenceMap", control=True)
 def sequence_map(c: Call) -> list[Sequence_]:
     """A graph for each element, gone through once for each."""
     body, sequences = c.attributes["body"].g, [c.given(k) for k in range(len(c.inputs))]
@@ -112,7 +112,7 @@ def sequence_map(c: Call) -> list[Sequence_]:
     rows: list[list[Value]] = []
     for k in range(count):
         taken = [s.items[k] if isinstance(s, Sequence_) else s for s in sequences]
-        rows.append(c.graph.subgraph(body, c.scope, taken))
+        rows.append(c.walk.subgraph(body, c.scope, taken))
     return [Sequence_(tuple(row[k] for row in rows)) for k in range(len(body.output))]
 
 

@@ -1,0 +1,279 @@
+"""A model as nodes of a graph (``dojo_core/graph``): each call of an operator is one, written in whichever
+kernel the partition puts it.
+
+To learn what a node reads, gives and is, its operator runs once in a kernel of its own, which is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dojo_core.from_onnx.arrays import array_of, stored
+from dojo_core.from_onnx.call import Call, Operator
+from dojo_core.from_onnx.ports import Given, NotImported, Port, Reason
+from dojo_core.from_onnx.values import (
+    FLOATS,
+    KNOWN_ELEMENTS,
+    Nothing,
+    Numbers,
+    Refusal,
+    Sequence_,
+    Tensor,
+    Value,
+    checked,
+    dtype_of,
+)
+from dojo_core.from_onnx.walk import Walk, completed
+from dojo_core.from_onnx.weights import values_of
+from dojo_core.graph import nodes as graphs
+from dojo_core.graph.build import build
+from dojo_core.graph.emission import unlike
+from dojo_core.graph.graph import Graph, as_stored
+from dojo_core.graph.kinds import kind_of
+from dojo_core.graph.nodes import Kind, Node
+from dojo_core.primitives.array import Array, BuildError
+from dojo_core.primitives.builder import Builder
+from dojo_core.program.tree import Access
+
+if TYPE_CHECKING:
+    import onnx
+
+INLINE = 4096  # whole numbers that are worked with at import, as shapes and places are
+
+
+@dataclass(frozen=True)
+class ModelNodes:
+    """A model for ``dojo_core.graph.build``, and how its inputs and outputs come by their tensors.
+
+    ``tensors`` describe the constants. ``specialised`` are graph inputs that were taken for their values,
+    with the operators that asked.
+    """
+
+    name: str
+    inputs: tuple[graphs.Tensor, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, Numbers]
+    tensors: tuple[graphs.Tensor, ...]
+    specialised: Mapping[str, str]
+    input_ports: tuple[Port, ...]
+    output_ports: tuple[Port, ...]
+
+
+def nodes_of(
+    model: onnx.ModelProto,
+    given: Mapping[str, Given] | None = None,
+    name: str = "",
+    folder: Path | None = None,
+) -> ModelNodes:
+    """A checked model as nodes. Raises NotImported with all reasons.
+
+    ``folder`` is where weights lie that are not in the model itself.
+    """
+    return completed(lambda asked: _InNodes(model, given or {}, asked, name, folder).nodes_of())
+
+
+def graph_of(nodes: ModelNodes) -> Graph:
+    """The graph of a model's nodes. Raises NotImported where one is no kernel."""
+    try:
+        return build(nodes.name, nodes.inputs, nodes.nodes, nodes.outputs, nodes.constants, nodes.tensors)
+    except (graphs.GraphError, BuildError) as fault:
+        raise NotImported([Reason("graph", nodes.name, str(fault), "")]) from None
+
+
+class _InNodes(Walk):
+    """A walk that makes each call of an operator a node."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        given: Mapping[str, Given],
+        specialised: Mapping[str, str],
+        name: str,
+        folder: Path | None,
+    ) -> None:
+        super().__init__(model, given, specialised, name)
+        self.folder = folder
+        self.inputs: dict[str, graphs.Tensor] = {}
+        self.nodes: list[Node] = []
+        self.constants: dict[str, tuple[graphs.Tensor, Numbers]] = {}
+        self.outputs: list[str] = []
+        self.node_names: set[str] = set()
+        # Names of the model's own tensors, which no other takes before they do.
+        graph = model.graph
+        self.reserved = {each.name for each in (*graph.input, *graph.initializer, *graph.output)}
+        self.reserved.update(name for node in graph.node for name in node.output)
+        self.taken: set[str] = set()
+
+    def nodes_of(self) -> ModelNodes:
+        inputs, outputs = self.through()
+        read = {*self.outputs, *(name for node in self.nodes for name in node.inputs)}
+        used = [(tensor, values) for name, (tensor, values) in self.constants.items() if name in read]
+        return ModelNodes(
+            self.name,
+            tuple(self.inputs.values()),
+            tuple(self.nodes),
+            tuple(self.outputs),
+            {tensor.name: as_stored(tensor, values) for tensor, values in used},
+            tuple(tensor for tensor, _ in used),
+            dict(self.specialised),
+            tuple(inputs),
+            tuple(outputs),
+        )
+
+    def data(self, name: str, element: str, shape: tuple[int, ...]) -> tuple[Tensor, str]:
+        wire = self._name(name)
+        self.inputs[wire] = graphs.Tensor(wire, element, shape)
+        return Tensor(element, shape, wire=wire, sources=frozenset([name])), wire
+
+    def constant(self, tensor: onnx.TensorProto, name: str = "") -> Tensor:
+        element = dtype_of(tensor.data_type)
+        values = values_of(tensor, self.folder)
+        if values is None:
+            raise Refusal(
+                "Its values lie in a file beside the model.",
+                "Import it from its file, so that this is found.",
+            )
+        return self._constant(element, values, name)
+
+    def _constant(self, element: str, values: Numbers, name: str) -> Tensor:
+        """Known values: a constant of the graph, unless they are one number or may say a shape."""
+        known = values if values.size <= KNOWN_ELEMENTS else None
+        if values.size <= (1 if element in FLOATS or element in ("i8", "u8") else INLINE):
+            return Tensor(element, values.shape, values=values, name=name)
+        checked(element)
+        wire = self._name(name or "constant")
+        self.constants[wire] = graphs.Tensor(wire, element, values.shape), values
+        return Tensor(element, values.shape, values=known, wire=wire, sources=frozenset([wire]))
+
+    def call(
+        self,
+        operator: Operator,
+        node: onnx.NodeProto,
+        schema: Any,
+        inputs: Sequence[Value | None],
+        scope: Mapping[str, Value],
+    ) -> list[Value]:
+        if operator.control:
+            return operator.run(Call(self, Builder("control"), node, schema, inputs, scope))
+
+        wanted = [(k, name) for k, name in enumerate(node.output) if name]
+
+        def computed(call: Call) -> tuple[list[Value], list[Tensor]]:
+            results = operator.run(call)
+            return results, [t for k, _ in wanted if k < len(results) for t in _arrays(results[k])]
+
+        def emit(b: Builder, arrays: Sequence[Array]) -> list[Array]:
+            given = dict(zip(read, arrays, strict=True))
+            _, tensors = computed(_InKernel(self, b, node, schema, inputs, given))
+            return [stored(b, array_of(b, tensor), tensor.element) for tensor in tensors]
+
+        read: dict[str, Array] = {}
+        trial = _InKernel(self, Builder("trial"), node, schema, inputs, read)
+        results, _ = computed(trial)
+        self.costly.update(trial.costly)
+        settled: list[Value] = [Nothing()] * len(results)
+        for k, name in wanted:
+            if k < len(results):
+                settled[k] = self._settled(results[k], name)
+        made = tuple(t for k, _ in wanted if k < len(results) for t in _wired(settled[k], results[k]))
+        if made:
+            name = node.name or f"{node.op_type}_{made[0].name}"
+            kind = Kind.OTHER if trial.costly else kind_of(trial.b.body)
+            self._add(Node(name, node.op_type, kind, tuple(read), made, emit))
+        return settled
+
+    def deliver(self, name: str, tensor: Tensor) -> str:
+        wire = tensor.wire
+        if wire != name:
+            wire = self._name(name)
+            given = (tensor.wire,) if tensor.wire else ()
+
+            def emit(b: Builder, arrays: Sequence[Array]) -> list[Array]:
+                return [*arrays] or [array_of(b, tensor)]
+
+            made = graphs.Tensor(wire, tensor.element, tensor.shape)
+            self._add(Node(f"output_{wire}", "Identity", Kind.VIEW, given, (made,), emit))
+        self.outputs.append(wire)
+        return wire
+
+    # ------------------------------------------------------------------ names and values
+
+    def _settled(self, value: Value, name: str) -> Value:
+        """A result as what follows reads it: by the name of a tensor of the graph, unless it is known."""
+        if isinstance(value, Sequence_):
+            items = tuple(self._settled(item, f"{name}_{k}") for k, item in enumerate(value.items))
+            return Sequence_(items, value.element)
+        if not isinstance(value, Tensor) or value.wire:
+            return value
+        if value.array is not None:
+            return replace(value, array=None, wire=self._name(name))
+        return self._constant(value.element, value.values, name) if value.values is not None else value
+
+    def _name(self, name: str) -> str:
+        """A tensor's name: the model's own once, else one like it."""
+        if name in self.reserved and not self.depth:
+            self.reserved.discard(name)
+            self.taken.add(name)
+            return name
+        name = unlike(name, {*self.taken, *self.reserved})
+        self.taken.add(name)
+        return name
+
+    def _add(self, node: Node) -> None:
+        name = unlike(node.name, self.node_names)
+        self.node_names.add(name)
+        self.nodes.append(replace(node, name=name))
+
+
+class _InKernel(Call):
+    """A call whose tensors are arrays of one kernel, by their names; what is missing becomes an input."""
+
+    def __init__(
+        self,
+        walk: _InNodes,
+        b: Builder,
+        node: onnx.NodeProto,
+        schema: Any,
+        inputs: Sequence[Value | None],
+        arrays: dict[str, Array],
+    ) -> None:
+        super().__init__(walk, b, node, schema, inputs, {})
+        self.costly = {}
+        self.arrays_of, self.graph_inputs = arrays, walk.inputs
+
+    def of(self, tensor: Tensor) -> Array:
+        if not tensor.wire:
+            return super().of(tensor)
+        if tensor.wire not in self.arrays_of:
+            name = f"i{len(self.arrays_of)}"
+            self.arrays_of[tensor.wire] = self.b.input(name, tensor.element, tensor.shape)
+        return self.arrays_of[tensor.wire]
+
+    def promised(self, indices: Array, size: int) -> None:
+        """Of the model's own inputs alone, which are looked at in each run: what is computed may be any."""
+        promising = {self.arrays_of[name].operand for name in self.graph_inputs if name in self.arrays_of}
+        arrays = {operand.array for operand in promising if isinstance(operand, Access)}
+        if isinstance(indices.operand, Access) and indices.operand.array in arrays:
+            super().promised(indices, size)
+
+
+def _arrays(value: Value) -> Iterator[Tensor]:
+    """What of a result is to be computed."""
+    if isinstance(value, Sequence_):
+        for item in value.items:
+            yield from _arrays(item)
+    elif isinstance(value, Tensor) and value.array is not None:
+        yield value
+
+
+def _wired(settled: Value, computed: Value) -> Iterator[graphs.Tensor]:
+    """The graph's tensors for what is to be computed."""
+    if isinstance(settled, Sequence_) and isinstance(computed, Sequence_):
+        for each, before in zip(settled.items, computed.items, strict=True):
+            yield from _wired(each, before)
+    elif isinstance(settled, Tensor) and isinstance(computed, Tensor) and computed.array is not None:
+        yield graphs.Tensor(settled.wire, settled.element, settled.shape)
