@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agents.agent import Agent, Best, Budget, Event
 from agents.jobs.journal import Writer, event_line
 from agents.jobs.spec import MOST_SECONDS, JobSpec
+from agents.model_tuning import tune_model
 from agents.passes import PASSES, play_pass
 from agents.players import AGENTS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
@@ -33,6 +34,7 @@ from dojo_core.cli.positions import (
     KernelArgument,
     LineOption,
     MachineOption,
+    ModelOption,
     PolicyOption,
     ShapeOption,
     TargetOption,
@@ -129,6 +131,7 @@ def tune(
         typer.Option("--record", help="Write the run as a recording that the Watch page replays."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+    model: ModelOption = None,
     scheduler: scale.SchedulerOption = None,
     workers: scale.WorkersOption = None,
     slurm: scale.SlurmOption = None,
@@ -139,7 +142,10 @@ def tune(
 ) -> None:
     """Let an agent make kernels fast. A run that was stopped goes on where it was.
 
+    With --model the budget is the whole model's, and each kernel is searched by its share of the time.
+
     Example: [bold]dojo tune softmax --budget 200[/bold] or [bold]dojo tune --all --policy algebraic[/bold]
+    or [bold]dojo tune --model model.dojo --budget 500[/bold]
     """
     if cost_model and not agent.endswith(MODEL):
         agent += MODEL
@@ -147,6 +153,14 @@ def tune(
         player = agent_named(agent)
     except NoAgent as missing:
         raise Failure(str(missing)) from None
+    if model is not None:
+        if names or everything or shape or line or target or save or record or scheduler or workers or slurm:
+            raise Failure("--model is tuned here as it is: leave kernels, files and machines out.")
+        with opened() as records, Measurer(records) as measurer:
+            spend = Budget(budget, seconds)
+            run = partial(_tuned, as_json=as_json)
+            tune_model(model, player, spend, seed, policy, again, records, measurer, run)
+        return
     if everything == bool(names):
         raise Failure("Name the kernels to tune, or give --all (see: dojo kernels).")
     if everything and (shape or line or save or record):

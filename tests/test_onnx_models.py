@@ -20,10 +20,9 @@ from dojo_core.from_onnx.importer import import_model  # noqa: E402
 from dojo_core.from_onnx.ports import Given, NotImported  # noqa: E402
 from dojo_core.from_onnx.reader import folder_of, read_model  # noqa: E402
 from dojo_core.from_onnx.values import Refusal  # noqa: E402
-from dojo_core.graph.graph import Graph  # noqa: E402
 from dojo_core.graph.nodes import Kind  # noqa: E402
+from dojo_core.graph.reference import reference  # noqa: E402
 from dojo_core.graph.run import Model  # noqa: E402
-from dojo_core.program.interpret import interpret  # noqa: E402
 from tests.test_onnx import a_model, node  # noqa: E402
 
 RNG = np.random.default_rng(34)
@@ -39,17 +38,6 @@ def drawn(shape: Any) -> Any:
 
 def number(value: Any, name: str) -> Any:
     return numpy_helper.from_array(np.asarray(value), name)
-
-
-def interpreted(graph: Graph, inputs: dict[str, Any]) -> dict[str, Any]:
-    """What a graph gives, each kernel as its text means it."""
-    names = {graph.label(name): name for name in graph.tensors}
-    arrays = {names[label]: values for label, values in inputs.items()} | dict(graph.constants)
-    for call in graph.calls:
-        program = graph.kernels[call.kernel].program
-        given = interpret(program, dict(zip(program.inputs, (arrays[n] for n in call.inputs), strict=True)))
-        arrays |= zip(call.outputs, (given[array] for array in program.outputs), strict=True)
-    return {graph.label(name): arrays[name] for name in graph.outputs}
 
 
 MLP = a_model(
@@ -92,7 +80,7 @@ MODELS = {"mlp": MLP, "conv net": CONV_NET, "attention": ATTENTION, "recurrent":
 def test_a_graph_computes_what_its_model_does(name: str) -> None:
     model, inputs = MODELS[name], INPUTS[name]
     (wanted,) = ReferenceEvaluator(model).run(None, inputs)
-    given = interpreted(graph_of(nodes_of(model)), inputs)
+    given = reference(graph_of(nodes_of(model)), inputs)
     np.testing.assert_allclose(given["y"], wanted, rtol=1e-4, atol=1e-5)
 
 

@@ -49,7 +49,8 @@ COMMANDS = {
     ),
     "import": Command(
         "dojo_core.cli.importing:import_onnx",
-        "Make one kernel's text of a model's operators (ONNX), or tell what cannot be taken.",
+        "Make a model's operators (ONNX) one kernel's text or a graph of kernels, or tell what cannot be "
+        "taken.",
     ),
     "time": Command(
         "dojo_core.cli.measuring:time_moves",

@@ -11,7 +11,9 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
+from dojo_core.cli.models import export_model, free_place, write_library
 from dojo_core.cli.positions import (
+    ModelOption,
     PolicyOption,
     ShapeOption,
     kernels_and_shapes,
@@ -34,12 +36,9 @@ from dojo_core.export import (
     sets_for,
     start_game,
     verified,
-    write,
-    zipped,
 )
 from dojo_core.export.choice import Measure, line_end
 from dojo_core.faults import program_fault
-from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.line import line_for, read_line
 from dojo_core.measure.measurement import seconds_text
@@ -51,18 +50,19 @@ SOURCES = ("best", "line", "heuristic", "start")
 
 
 def export(
+    to: Annotated[
+        Path,
+        typer.Option("--to", help="The folder to write, or a file that ends in .zip.", show_default=False),
+    ],
     wanted: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="KERNEL...",
             help="Kernels (NAME or NAME:SHAPE), layers, networks; or files: a game, a line, a text.",
             show_default=False,
         ),
-    ],
-    to: Annotated[
-        Path,
-        typer.Option("--to", help="The folder to write, or a file that ends in .zip.", show_default=False),
-    ],
+    ] = None,
+    model: ModelOption = None,
     shape: ShapeOption = None,
     source: Annotated[
         str,
@@ -96,23 +96,26 @@ def export(
     Example: [bold]dojo export softmax matmul:768x1024x1024 --to fast[/bold]
     or [bold]dojo export my.game --to fast.zip --name my_kernels[/bold]
     or [bold]dojo export softmax --for x86,arm,riscv --to fast[/bold]
+    or [bold]dojo export --model model.dojo --to fast --name my_model[/bold]
     """
+    if bool(wanted) == (model is not None):
+        raise Failure("Name the kernels to export, or give --model and a file.")
+    if model is not None:
+        if shape or settings:
+            raise Failure("A model has its sizes in its file: leave --shape and --set out.")
+        export_model(model, to, source, policy, name, others)
+        return
     if source not in SOURCES:
         raise Failure(f"--from takes {', '.join(SOURCES)}, not {source!r}.")
-    if to.suffix == ".zip" and to.exists():
-        raise Failure(f"{to} is there already: remove it, or name another file.")
+    free_place(to)
     with opened() as records, Measurer(records) as measurer:
         measured = _measuring(measurer) if measure else None
         try:
             sets = sets_for(others) if others else ()
-            named = kernels_and_shapes(wanted, shape)
+            named = kernels_and_shapes(wanted or [], shape)
             chosen = [_choice(name, at, source, policy, settings, records, measured) for name, at in named]
             made = library(chosen, name, sets)
-            if to.suffix == ".zip":
-                with naming(to):
-                    to.write_bytes(zipped(made))
-            else:
-                write(made, to)
+            write_library(made, to)
         except (NotExported, ValueError) as refusal:
             raise Failure(str(refusal)) from None
     table = columns("kernel", "from", "moves", "time here", "machine", right=("moves", "time here"))

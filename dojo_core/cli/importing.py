@@ -1,8 +1,9 @@
-"""Importing: a model's operators as one kernel's text (docs/onnx.md)."""
+"""Importing: a model's operators as one kernel's text, or a whole model as a graph (docs/onnx.md)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,10 +13,14 @@ from rich.markup import escape
 
 from dojo_core.cli.terminal import Failure, counted, err, out
 from dojo_core.files import naming, write_text
+from dojo_core.from_onnx.as_nodes import ModelNodes, graph_of, nodes_of
 from dojo_core.from_onnx.importer import Given, Imported, NotImported, import_model
-from dojo_core.from_onnx.reader import read_model
+from dojo_core.from_onnx.reader import folder_of, read_model
 from dojo_core.from_onnx.values import Refusal, dtype_of, numpy_dtype
+from dojo_core.graph.store import save
+from dojo_core.graph.text import print_graph
 
+FEW = 16  # nodes of what becomes one kernel's text, where nobody says which
 _SIZES = r"\d{1,12}(x\d{1,12})*|scalar"
 
 
@@ -38,22 +43,60 @@ def import_onnx(
             "--value", help="The value of an input that says a shape, such as axes=0,1.", show_default=False
         ),
     ] = None,
+    whole: Annotated[
+        bool | None,
+        typer.Option(
+            "--model/--kernel",
+            help="A graph of kernels, or one kernel's text. Without either, a graph is made of more than "
+            f"{FEW} nodes.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Make one kernel's text of a model's operators (ONNX), or tell what cannot be taken.
+    """Make a model's operators (ONNX) one kernel's text or a graph of kernels, or tell what cannot be taken.
 
     Example: [bold]dojo import softmax.onnx --to softmax.dojo[/bold], then [bold]dojo play softmax.dojo[/bold]
+    or [bold]dojo import model.onnx --to model.dojo[/bold], then [bold]dojo time --model model.dojo[/bold]
     or [bold]dojo import model.onnx --check --shape x=1x3x224x224[/bold]
     """
     try:
         model = read_model(path)
         given = _given(model, shapes or [], values or [])
-        imported = import_model(model, given, path.stem)
+        nodes = len(model.graph.node)
+        if nodes > FEW if whole is None else whole:
+            _as_graph(path, nodes_of(model, given, path.stem, folder_of(path)), given, check, to)
+        else:
+            _as_kernel(path, import_model(model, given, path.stem, folder_of(path)), given, check, to)
     except NotImported as refused:
         lines = [f"{path} cannot be taken, for {counted(len(refused.reasons), 'reason')}:"]
         lines += [f"  {reason}" for reason in refused.reasons]
         raise Failure("\n".join(lines)) from None
     except Refusal as refusal:
         raise Failure(str(refusal)) from None
+    if whole is None and not check:
+        made, other = ("a graph of kernels", "--kernel") if nodes > FEW else ("one kernel's text", "--model")
+        err.print(f"{counted(nodes, 'node')}: {made} ({other} makes the other).", style="dim", soft_wrap=True)
+
+
+def _as_graph(path: Path, nodes: ModelNodes, given: dict[str, Given], check: bool, to: Path | None) -> None:
+    graph = graph_of(nodes)
+    _tell_specialised(nodes.specialised, given)
+    size = f"{counted(len(graph.calls), 'call')} of {counted(len(graph.kernels), 'kernel')}"
+    constants = sum(values.nbytes for values in graph.constants.values())
+    if check:
+        out.print(f"{escape(str(path))} can be taken: {size}.", soft_wrap=True)
+    elif to is None:
+        out.print(escape(print_graph(graph)), end="", soft_wrap=True)
+    else:
+        text, *values = save(graph, to)
+        out.print(f"Wrote {escape(str(text))}, {size}: dojo time --model {escape(str(to))}", soft_wrap=True)
+        for beside in values:
+            out.print(
+                f"Wrote {escape(str(beside))}: {constants / 2**20:,.1f} MiB of constants.", soft_wrap=True
+            )
+
+
+def _as_kernel(path: Path, imported: Imported, given: dict[str, Given], check: bool, to: Path | None) -> None:
     _tell(imported, given)
     if check:
         out.print(
@@ -82,15 +125,17 @@ def _plain(values: Any) -> Any:
     return array if array.dtype.kind in "fiub" else array.astype(np.float32)
 
 
-def _tell(imported: Imported, given: dict[str, Given]) -> None:
+def _tell_specialised(specialised: Mapping[str, str], given: dict[str, Given]) -> None:
     for name, each in given.items():
-        if each.values is not None and name not in imported.specialised:
+        if each.values is not None and name not in specialised:
             err.print(f"{escape(name)} says no shape: it stays an input.", style="dim", soft_wrap=True)
-    if imported.specialised:
-        told = ", ".join(f"{name} ({who})" for name, who in imported.specialised.items())
-        err.print(
-            f"Taken for their values, which the text has in it: {escape(told)}.", style="dim", soft_wrap=True
-        )
+    if specialised:
+        told = ", ".join(f"{name} ({who})" for name, who in specialised.items())
+        err.print(f"Taken for their values: {escape(told)}.", style="dim", soft_wrap=True)
+
+
+def _tell(imported: Imported, given: dict[str, Given]) -> None:
+    _tell_specialised(imported.specialised, given)
     if imported.weights:
         told = ", ".join(imported.weights)
         err.print(

@@ -12,10 +12,12 @@ from rich.markup import escape
 
 from dojo_core.cli.positions import (
     JsonFlag,
-    KernelArgument,
     LineOption,
+    ModelOption,
+    OptionalKernel,
     PolicyOption,
     ShapeOption,
+    SourceOption,
     TargetOption,
     played,
 )
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def time_moves(
-    kernel: KernelArgument,
+    kernel: OptionalKernel = None,
     shape: ShapeOption = None,
     policy: PolicyOption = None,
     line: LineOption = None,
@@ -52,6 +54,8 @@ def time_moves(
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Measure nothing: tell what the records know.")
     ] = False,
+    model: ModelOption = None,
+    source: SourceOption = "best",
     as_json: JsonFlag = False,
 ) -> None:
     """Verify and time a position, and if asked every legal move of it, in turns with the position; what else
@@ -62,8 +66,19 @@ def time_moves(
     A target without a clock here tells what it has instead: on a GPU target without the device the position
     is verified in an emulator and compiled; on a model the number is its cycles.
 
-    Example: [bold]dojo time softmax --moves[/bold]
+    With --model a whole model is timed, and each of its kernels' share.
+
+    Example: [bold]dojo time softmax --moves[/bold] or [bold]dojo time --model model.dojo[/bold]
     """
+    if model is not None:
+        from dojo_core.cli.models import time_model  # which needs more than a kernel does
+
+        if kernel or shape or line or target or settings or all_moves or recorded:
+            raise Failure("--model is timed as it is: leave out all but --from, --policy and --json.")
+        time_model(model, source, policy, as_json)
+        return
+    if kernel is None:
+        raise Failure("Name a kernel (see: dojo kernels), or give --model and a file.")
     game = played(kernel, shape, policy, line, settings, target)
     program = game.current.program
     on = backend(game.target)

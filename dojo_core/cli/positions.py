@@ -30,12 +30,9 @@ TABLE_3 = (
     "bmm", "conv", "swiglu",
 )  # fmt: skip
 
-KernelArgument = Annotated[
-    str,
-    typer.Argument(
-        help="A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; or a text file."
-    ),
-]
+_KERNEL = "A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; or a text file."
+KernelArgument = Annotated[str, typer.Argument(help=_KERNEL)]
+OptionalKernel = Annotated[str | None, typer.Argument(metavar="KERNEL", help=_KERNEL, show_default=False)]
 ShapeOption = Annotated[
     str | None,
     typer.Option(
@@ -59,6 +56,22 @@ MachineOption = Annotated[
 LineOption = Annotated[
     Path | None,
     typer.Option("--line", help="Play this first: a line file, a game, or a recorded line's name."),
+]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="A whole model in place of a kernel, as dojo import wrote it.",
+        show_default=False,
+    ),
+]
+SourceOption = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        help="With --model: best (this machine's records, else the heuristic pass), heuristic, or start.",
+    ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -169,7 +182,7 @@ def played(
         if recorded.kernel not in (None, kernel) and kernel in kernels.names():
             raise Failure(f"{line} is a line of {recorded.kernel}, not of {kernel}.")
     program, name, sizes = start_of(kernel, shape or (recorded.shape if recorded else None))
-    chosen = _policy(policy, recorded.policy if recorded else "reassoc")
+    chosen = known_policy(policy, recorded.policy if recorded else "reassoc")
     on = target or (recorded.target if recorded else DEFAULT_TARGET)
     on = on_machine(on, machine)
     if name is not None:
@@ -221,7 +234,7 @@ def line_text(line: Path, target: str = DEFAULT_TARGET) -> str:
     raise Failure(f"There is no file {line}. The recorded lines: {known}.")
 
 
-def _policy(given: str | None, default: str) -> str:
+def known_policy(given: str | None, default: str) -> str:
     policy = default if given is None else given
     if policy not in POLICIES:
         raise Failure(f"There is no policy {policy!r}. The policies: {', '.join(POLICIES)}.")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.graph.emission import Emitted, emitted, unlike
+from dojo_core.graph.emission import Emitted, emitted, shaped, unlike
 from dojo_core.graph.folding import folded
 from dojo_core.graph.graph import Call, Graph, Kernel, as_stored, check_tensor, repeated
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
@@ -34,9 +34,9 @@ def build(
 ) -> Graph:
     """A model's graph. ``outputs`` are names of tensors, ``constants`` the values of tensors.
 
-    A constant's dtype is NumPy's, or that of its tensor among ``constant_tensors``, where it is given as it is
-    stored and NumPy has no such dtype (bits of bf16 in uint16). Nodes may come in any order. Raises GraphError
-    with a sentence.
+    A constant's dtype is NumPy's, or that of its tensor among ``constant_tensors``, where NumPy has no such
+    dtype and it is given as it is stored (bits of bf16 in uint16). Nodes may come in any order. Raises
+    GraphError with a sentence.
     """
     values, tensors = _constants(constants or {}, constant_tensors)
     tensors |= {tensor.name: tensor for tensor in inputs}
@@ -157,8 +157,8 @@ def _kernels(
 def _packed(
     made: Sequence[tuple[Unit, Emitted]], constants: Mapping[str, Values]
 ) -> tuple[list[tuple[Unit, Emitted]], dict[str, tuple[Tensor, Values]]]:
-    """The kernels with each constant in the order that its reader likes, and the constants that came by that or
-    are the nodes' own."""
+    """The kernels with each constant in the order that its readers like, and the constants that came by that,
+    or are the nodes' own."""
     packed: list[tuple[Unit, Emitted]] = []
     new: dict[str, tuple[Tensor, Values]] = {}
     orders: dict[tuple[str, tuple[int, ...]], str] = {}
@@ -174,7 +174,7 @@ def _packed(
             if (name, order) not in orders:
                 orders[name, order] = key = unlike(f"{name}.packed", {*constants, *new})
                 dtype = program.buffer_of[array].dtype
-                laid = np.ascontiguousarray(values.transpose(order))
+                laid = np.ascontiguousarray(shaped(each.program, array, values).transpose(order))
                 new[key] = Tensor(key, dtype, laid.shape), laid
             names[number] = orders[name, order]
         packed.append((unit, replace(each, program=program, inputs=tuple(names))))

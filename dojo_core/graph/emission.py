@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from dojo_core.program.tree import Access, Buffer, Program, Scope, summary
 from dojo_core.program.tree import Node as TreeNode
 
 Values = np.ndarray[Any, Any]
+
+T = TypeVar("T")
 
 NAME = 40  # characters of a kernel's name
 
@@ -105,6 +107,11 @@ def run(b: Builder, node: Node, arrays: Mapping[str, Array]) -> dict[str, Array]
     return {tensor.name: array for tensor, array in zip(node.outputs, results, strict=True)}
 
 
+def shaped(program: Program, array: str, values: Values) -> Values:
+    """A tensor's elements in the shape that a program gives the array: the same, in row-major order."""
+    return values.reshape([dim.size for dim in program.buffer_of[array].dims])
+
+
 def kernel_name(nodes: Iterable[Node]) -> str:
     """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``."""
     words: list[str] = []
@@ -135,7 +142,8 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
     """A start program with arrays named x1, … (inputs), y1, … (outputs), t1, …, each in the order of their
     first access, and the new name of each array.
 
-    Inputs that nothing reads leave. Domains stay where indices are made of the input: elsewhere they tell the
+    Inputs that nothing reads leave, and so do dimensions of size 1 of inputs and outputs, which are the same
+    memory without. Domains stay where indices are made of the input: elsewhere they tell the
     values of one model from those of another.
     """
     order = summary(program.body).first_accessed
@@ -150,11 +158,11 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
         tuple(names[a] for a in order if a in program.inputs),
         tuple(names[a] for a in order if a in program.outputs),
         tuple(
-            Buffer(names[b.name], b.dtype, b.dims, b.location, (names[b.name],))
+            Buffer(names[b.name], b.dtype, _squeezed(program, b.name, b.dims), b.location, (names[b.name],))
             for b in program.buffers
             if b.name in names
         ),
-        tuple(_renamed(node, names) for node in program.body),
+        tuple(_renamed(node, program, names) for node in program.body),
         domains=tuple(
             replace(d, array=names[d.array])
             for d in program.domains
@@ -164,7 +172,19 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
     return parse(renamed.text), names
 
 
-def _renamed(node: TreeNode, names: Mapping[str, str]) -> TreeNode:
+def _renamed(node: TreeNode, program: Program, names: Mapping[str, str]) -> TreeNode:
     if isinstance(node, Scope):
-        return replace(node, body=tuple(_renamed(child, names) for child in node.body))
-    return accessing(node, lambda access: Access(names[access.array], access.index))
+        return replace(node, body=tuple(_renamed(child, program, names) for child in node.body))
+
+    def access(old: Access) -> Access:
+        return Access(names[old.array], _squeezed(program, old.array, old.index))
+
+    return accessing(node, access)
+
+
+def _squeezed(program: Program, array: str, along: tuple[T, ...]) -> tuple[T, ...]:
+    """What there is along each dimension of an array, without those of size 1 in one of the interface."""
+    if array not in program.interface:
+        return along
+    dims = program.buffer_of[array].dims
+    return tuple(each for each, dim in zip(along, dims, strict=True) if dim.size > 1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from dojo_core.graph.emission import emitted, run
+from dojo_core.graph.emission import emitted, run, shaped
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
 from dojo_core.graph.traits import Traits, address
 from dojo_core.measure.pool import STORED, from_double, numbers
@@ -86,15 +86,15 @@ def _evaluated(
     program = made.program
     if sum(math.prod(scope.size for scope in leaf.scopes) for leaf in program.leaves) > STEPS:
         return None
-    given = {name: values for name, (_, values) in made.constants.items()}
+    given = {**constants, **{name: values for name, (_, values) in made.constants.items()}}
     inputs = {
-        array: numbers(given[name] if name in given else constants[name], program.buffer_of[array].dtype)
+        array: numbers(shaped(program, array, given[name]), program.buffer_of[array].dtype)
         for array, name in zip(program.inputs, made.inputs, strict=True)
     }
     with np.errstate(all="ignore"):
         outputs = interpret(program, inputs)
     return {
-        name: from_double(outputs[array], tensors[name].dtype)
+        name: from_double(outputs[array], tensors[name].dtype).reshape(tensors[name].shape)
         for array, name in zip(program.outputs, made.outputs, strict=True)
     }
 

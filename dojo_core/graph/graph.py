@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from dojo_core.graph.nodes import GraphError, Tensor
 from dojo_core.measure.pool import STORED
 from dojo_core.program.dtypes import NUMPY_TYPES
+from dojo_core.program.indices import promised
 from dojo_core.program.tree import DTYPE_BYTES, Program
 
 Values = np.ndarray[Any, Any]
@@ -28,8 +30,8 @@ class Kernel:
 class Call:
     """A kernel on tensors: ``inputs`` and ``outputs`` are names, in the order of its program's.
 
-    A tensor may have another shape than the program's array, but as many elements: in row-major order they are
-    the same memory.
+    A tensor may have another shape than the program's array, but as many elements: in row-major order they
+    are the same memory.
 
     ``nodes`` are the model's nodes that it computes.
     """
@@ -133,6 +135,25 @@ def _check_fit(graph: Graph, program: Program, name: str, array: str) -> None:
     wanted = Tensor(array, buffer.dtype, tuple(d.size for d in buffer.dims))
     if (tensor.dtype, tensor.size) != (wanted.dtype, wanted.size):
         raise GraphError(f"{program.name} wants {wanted.kind} for its {array}, and {name} is {tensor.kind}.")
+    promise = promised(program, array) if array in program.inputs else None
+    if promise is not None:
+        low, high = _known(graph, tensor)
+        if low < promise[0] or high > promise[1]:
+            within = f"{low:g} to {high:g}" if low > -math.inf else "nothing"
+            raise GraphError(
+                f"{program.name} makes places from {promise[0]:g} to {promise[1]:g} of {name}, "
+                f"and {name} is promised to lie within {within}."
+            )
+
+
+def _known(graph: Graph, tensor: Tensor) -> tuple[float, float]:
+    """Between which values a tensor's elements surely lie."""
+    values = graph.constants.get(tensor.name)
+    if values is not None and values.size:
+        return float(values.min()), float(values.max())
+    return (
+        tensor.domain if tensor.domain is not None and tensor.name in graph.inputs else (-math.inf, math.inf)
+    )
 
 
 def check_tensor(tensor: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What frontends give: a model's tensors and nodes, each node with a function that writes it in primitives."""
+"""What frontends give: tensors and nodes, each node with a function that writes it in primitives."""
 
 from __future__ import annotations
 

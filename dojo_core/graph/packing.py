@@ -12,7 +12,7 @@ from dataclasses import replace
 from dojo_core.primitives.elision import accessing, goes_along
 from dojo_core.program.affine import Affine
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Access, Leaf, Node, Op, Program, Scope
+from dojo_core.program.tree import Access, Leaf, Node, Program, Scope
 
 
 def liked_order(program: Program, array: str) -> tuple[int, ...] | None:
@@ -59,6 +59,8 @@ def reordered(program: Program, array: str, order: Sequence[int]) -> Program:
         for b in program.buffers
     )
     body = tuple(changed(node) for node in program.body)
-    return parse(Program.make(
-        program.name, program.inputs, program.outputs, buffers, body, domains=program.domains
-    ).text)
+    return parse(
+        Program.make(
+            program.name, program.inputs, program.outputs, buffers, body, domains=program.domains
+        ).text
+    )

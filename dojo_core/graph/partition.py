@@ -2,16 +2,17 @@
 
 A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes: a
 bias, an activation, a residual, a normalisation by rows. Two contractions joined by a softmax, which is
-attention, are one kernel. Others begin where nothing like that is near. What only prepares for one reader, such
-as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
+attention, are one kernel. Others begin where nothing like that is near. What only prepares for one reader,
+such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
 
-A kernel has few lines, for listing the moves of a long text takes long, and no two need each other's results.
+A kernel has few lines, for listing the moves of a long text takes long, and no two kernels need each other's
+results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dojo_core.graph.nodes import Kind, Node, Tensor
 from dojo_core.graph.traits import Traits
@@ -101,9 +102,7 @@ class _Partition:
         if node.kind is Kind.REDUCTION:
             sizes += [self.tensors[name].size for name in node.inputs]
         only = node.kind is Kind.OTHER or node.name in self.alone
-        self.group[node.name] = _Group(
-            len(self.group), [node], max(sizes), self.known[node.name].lines, only
-        )
+        self.group[node.name] = _Group(len(self.group), [node], max(sizes), self.known[node.name].lines, only)
 
     def _sources(self, node: Node) -> list[_Group]:
         """The groups that a node reads from."""
@@ -196,19 +195,16 @@ class _Partition:
                     if source is not reader:
                         readers.setdefault(source.number, {})[reader.number] = reader
         for group in sorted(self._all(), key=self._last, reverse=True):
-            reading = {self.group[each.nodes[0].name].number for each in readers.get(group.number, {}).values()}
+            reading = {
+                self.group[each.nodes[0].name].number for each in readers.get(group.number, {}).values()
+            }
             if len(reading) != 1 or group.alone:
                 continue
             reader = next(iter(readers[group.number].values()))
             reader = self.group[reader.nodes[0].name]
             prepares = all(node.kind in (Kind.POINTWISE, Kind.COPY) for node in group.nodes)
             given = {tensor.name for node in group.nodes for tensor in node.outputs}
-            if (
-                not prepares
-                or reader.alone
-                or given & self.kept
-                or group.lines + reader.lines > LINES
-            ):
+            if not prepares or reader.alone or given & self.kept or group.lines + reader.lines > LINES:
                 continue
             reader.nodes = sorted([*group.nodes, *reader.nodes], key=lambda node: self.position[node.name])
             reader.lines += group.lines

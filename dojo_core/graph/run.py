@@ -44,8 +44,8 @@ class Model:
     """
 
     def __init__(self, graph: Graph, choose: Choose | None = None, policy: str = "reassoc") -> None:
-        """``choose`` tells for each kernel which program runs: by default its start program. Raises GraphError
-        where one cannot be compiled, or has other arrays than its kernel."""
+        """``choose`` tells for each kernel which program runs: by default its start program. Raises
+        GraphError where one cannot be compiled, or has other arrays than its kernel."""
         self.graph = graph
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
         codes = {name: _code(program, policy) for name, program in self.programs.items()}

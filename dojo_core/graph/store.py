@@ -1,4 +1,4 @@
-"""A graph as files: its text, and its constants' values beside it in the form of NumPy (``model.dojo.npz``)."""
+"""A graph as files: its text, and beside it the constants' values in NumPy's form (``model.dojo.npz``)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ def _values(path: Path) -> Iterator[tuple[str, Values]]:
                 if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > entry.compress_size:
                     raise GraphError(f"{path} is compressed: write it with numpy.savez.")
                 with file.open(entry) as content:
-                    yield entry.filename.removesuffix(".npy"), np.lib.format.read_array(content, allow_pickle=False)
+                    yield (
+                        entry.filename.removesuffix(".npy"),
+                        np.lib.format.read_array(content, allow_pickle=False),
+                    )
     except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, MemoryError) as fault:
         if isinstance(fault, GraphError):
             raise

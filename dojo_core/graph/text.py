@@ -40,7 +40,8 @@ from dojo_core.program.text import parse
 
 Values = np.ndarray[Any, Any]
 
-# What is read at most: characters of a text, lines of a kind, dimensions, characters of names, nodes of a call.
+# What is read at most: characters of a text, lines of a kind, dimensions, characters of a name in the text
+# and of one in quotes, nodes of a call.
 TEXT, LINES, DIMENSIONS, NAME, LABEL, NODES = 32 << 20, 20_000, 16, 200, 2_000, 2_000
 
 
@@ -92,7 +93,9 @@ class _Reader:
     def __init__(self, text: str, constants: Mapping[str, Values]) -> None:
         self.number = 0  # of the line that is read
         if len(text) > TEXT:
-            raise GraphError(f"The graph's text is longer than {TEXT >> 20} MiB: take out a part of the model.")
+            raise GraphError(
+                f"The graph's text is longer than {TEXT >> 20} MiB: take out a part of the model."
+            )
         self.lines = text.splitlines()
         self.values = constants
         self.name = ""
@@ -127,7 +130,8 @@ class _Reader:
         missing = [name for name in self.constants if name not in self.values]
         if missing:
             raise GraphError(
-                f"The values of {_some(missing)} are missing: keep the file of the constants beside the graph's."
+                f"The values of {_some(missing)} are missing: keep the file of the constants beside that of "
+                "the graph."
             )
         return Graph(
             self.name,
@@ -198,7 +202,8 @@ class _Reader:
     def named(self, name: str) -> str:
         if len(name) > NAME or not is_identifier(name):
             self.fail(
-                f"{name[:60]!r} is no name.", f"Take up to {NAME} letters, digits and _, and no word of the text form."
+                f"{name[:60]!r} is no name.",
+                f"Take up to {NAME} letters, digits and _, and no word of the text form.",
             )
         return name
 

@@ -19,8 +19,8 @@ Values = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Traits:
-    """``lines`` of text, and the ``functions`` and ``accumulations`` in them. ``reshapes``: does its one output
-    hold the elements of its one input in their order, so that both may be the same memory?"""
+    """``lines`` of text, and the ``functions`` and ``accumulations`` in them. ``reshapes``: does its one
+    output hold the elements of its one input in their order, so that both may be the same memory?"""
 
     lines: int
     functions: frozenset[str]

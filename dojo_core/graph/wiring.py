@@ -7,7 +7,7 @@ more: attention gives its heads side by side.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Wired:
-    """The kernels in their order. ``stored`` is, for tensors that are read from another's memory, that one."""
+    """The kernels in their order. ``stored`` has, for what is read from another's memory, that tensor."""
 
     units: tuple[Unit, ...]
     stored: Mapping[str, str]

@@ -1,0 +1,58 @@
+"""Which programs run for a graph's kernels: this machine's fastest records, what a heuristic plays, or the
+starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dojo_core.export.choice import Choice, NotExported, of_game, of_heuristic, of_record
+from dojo_core.game import Game
+from dojo_core.graph.graph import Graph, Kernel
+from dojo_core.graph.run import Choose
+from dojo_core.measure.records import Records
+
+SOURCES = ("best", "heuristic", "start")
+
+
+def kernel_game(kernel: Kernel, policy: str = "reassoc") -> Game:
+    """A game at a kernel's start, titled by the kernel's name."""
+    return Game.new(kernel.program, policy=policy, title=kernel.name)
+
+
+def choices(
+    graph: Graph,
+    source: str = "best",
+    records: Records | None = None,
+    policy: str = "reassoc",
+    on_kernel: Callable[[str], None] = lambda kernel: None,
+) -> dict[str, Choice]:
+    """For each kernel of a graph what runs in its place, by the kernel's name.
+
+    ``source`` is one of SOURCES: ``best`` is the fastest verified program that the records know for the
+    start on this machine, else what the heuristic pass plays; where it fails, the start. ``on_kernel`` hears
+    of each kernel before its turn.
+    """
+    chosen: dict[str, Choice] = {}
+    for name in dict.fromkeys(call.kernel for call in graph.calls):
+        on_kernel(name)
+        chosen[name] = _choice(kernel_game(graph.kernels[name], policy), source, records)
+    return chosen
+
+
+def _choice(start: Game, source: str, records: Records | None) -> Choice:
+    if source == "best" and records is not None:
+        recorded = of_record(records, start)
+        if recorded is not None:
+            return recorded
+    if source != "start":
+        try:
+            return of_heuristic(start)
+        except NotExported:
+            pass
+    return of_game(start, "the start program")
+
+
+def choose(graph: Graph, chosen: Mapping[str, Choice]) -> Choose:
+    """The same for ``Model``: from a kernel's start program to the chosen one."""
+    programs = {graph.kernels[name].program.hash: choice.program for name, choice in chosen.items()}
+    return lambda start: programs[start.hash]

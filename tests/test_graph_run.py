@@ -1,0 +1,298 @@
+"""A graph at work (docs/graph.md): compiled, its memory planned, its inputs checked; as a text and files."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dojo_core import apply, legal_moves
+from dojo_core import primitives as p
+from dojo_core.graph import (
+    Graph,
+    GraphError,
+    Kind,
+    Model,
+    Node,
+    Tensor,
+    build,
+    load,
+    parse_graph,
+    print_graph,
+    reference,
+    save,
+)
+from dojo_core.graph.plan import ALIGNMENT, Lifetime, placed
+from dojo_core.program.tree import Program
+from tests.drawn import Drawn
+
+
+def two_layers() -> Drawn:
+    m = Drawn()
+    x, w, v = m.input("x", 8, 12), m.weight("w", 12, 16), m.weight("v", 16, 4)
+    h = m.map("relu", "max(a + b, 0)", m.matmul(x, w), m.weight("bias", 16))
+    m.matmul(h, v)
+    return m
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+def test_a_model_runs_and_says_where_its_time_goes() -> None:
+    m = two_layers()
+    graph = m.built("matmul2", "relu1")
+    model = Model(graph)
+    inputs, c = m.drawn(), m.constants
+    results = model.run(inputs)
+    h = np.maximum(inputs["x"] @ c["w"] + c["bias"], 0)
+    assert list(results) == ["matmul2", "relu1"]
+    np.testing.assert_allclose(results["relu1"], h, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(results["matmul2"], h @ c["v"], rtol=1e-5, atol=1e-5)
+
+    again = model.run({"x": np.asfortranarray(inputs["x"])})  # any strides; its results are its own
+    assert np.array_equal(again["matmul2"], results["matmul2"]) and again["matmul2"] is not results["matmul2"]
+
+    shares = model.profile(inputs, runs=3)
+    assert [share.call.kernel for share in shares] == ["matmul_relu", "matmul"]
+    assert sum(share.share for share in shares) == pytest.approx(1)
+
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({}, "The input x is missing: give f32 [8, 12]."),
+        ({**inputs, "y": 0}, "model has no input y: its inputs are x."),
+        ({"x": inputs["x"].T}, "x f32 [8, 12] has a value of float32 [12, 8]: it is to be float32 [8, 12]."),
+        ({"x": inputs["x"].astype(float)}, "has a value of float64 [8, 12]: it is to be float32 [8, 12]."),
+    ]
+    for given, said in wrongs:
+        with pytest.raises(GraphError, match=re.escape(said)):
+            model.run(given)
+
+
+def test_each_kernel_runs_as_the_program_that_is_chosen_for_it() -> None:
+    m = two_layers()
+    graph = m.built("matmul2")
+
+    def chosen(start: Program) -> Program:
+        join = next(move for move in legal_moves(start) if move.name == "join_scopes")
+        return apply(start, join)
+
+    model = Model(graph, choose=chosen)
+    assert [program.text.count("\n8 ") for program in model.programs.values()] == [2, 1]
+    inputs = m.drawn()
+    np.testing.assert_allclose(
+        model.run(inputs)["matmul2"], reference(graph, inputs)["matmul2"], rtol=1e-5, atol=1e-5
+    )
+    with pytest.raises(GraphError, match="has other arrays than its start"):
+        Model(graph, choose=lambda start: graph.kernels["matmul"].program)
+
+
+def test_dtypes_as_they_are_stored_and_places_within_their_domain() -> None:
+    inputs = [
+        Tensor("at", "i64", (3,), (0, 4)),
+        Tensor("x", "bf16", (5,)),
+        Tensor("mask", "bool", (3,)),
+    ]
+
+    def emit(b: p.Builder, arrays: Any) -> list[p.Array]:
+        at, x, mask = arrays
+        chosen = p.gather(b, x, at, 0)
+        return [p.elementwise(b, "not", mask), p.select(b, mask, chosen, 0), p.reshape(b, chosen, (3, 1))]
+
+    outputs = (Tensor("no", "bool", (3,)), Tensor("y", "bf16", (3,)), Tensor("z", "bf16", (3, 1)))
+    node = Node("n", "pick", Kind.OTHER, ("at", "x", "mask"), outputs, emit)
+    model = Model(build("pick", inputs, [node], ["no", "y", "x", "z"]))
+    x = np.array([0x3F80, 0x4000, 0x4040, 0x4080, 0x40A0], np.uint16)  # 1, 2, 3, 4, 5
+    given = {"at": np.array([4, 0, 2]), "x": x, "mask": np.array([True, False, True])}
+    results = model.run(given)
+    assert results["no"].tolist() == [False, True, False] and results["no"].dtype == bool
+    assert results["y"].tolist() == [0x40A0, 0, 0x4040] and results["x"].tolist() == x.tolist()
+    assert results["z"].tolist() == [[0x40A0], [0x3F80], [0x4040]]
+    with pytest.raises(GraphError, match="The input at has elements beyond 0 to 4"):
+        model.run(given | {"at": np.array([4, 0, 5])})
+
+
+# ---------------------------------------------------------------------------- memory
+
+
+def test_no_two_tensors_that_are_needed_together_overlap() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        lives = {}
+        for number in range(int(rng.integers(1, 40))):
+            first = int(rng.integers(30))
+            lives[f"t{number}"] = Lifetime(int(rng.integers(1, 5000)), first, first + int(rng.integers(6)))
+        plan = placed(lives)
+        for name, life in lives.items():
+            assert plan.offsets[name] % ALIGNMENT == 0 and plan.offsets[name] + life.bytes <= plan.bytes
+            for other, second in lives.items():
+                if name != other and life.first <= second.last and second.first <= life.last:
+                    begin, end = plan.offsets[name], plan.offsets[name] + life.bytes
+                    assert end <= plan.offsets[other] or plan.offsets[other] + second.bytes <= begin
+
+
+def test_a_chain_takes_the_memory_of_two_of_its_tensors() -> None:
+    lives = {f"t{k}": Lifetime(1000, k, k + 1) for k in range(20)}
+    assert placed(lives).bytes == 2 * 1024
+
+
+# ---------------------------------------------------------------------------- any model
+
+
+def drawn_at_random(seed: int, alone: bool) -> tuple[Graph, dict[str, Any]]:
+    """A random model; each node a kernel of its own, or as it is partitioned."""
+    m = Drawn(seed)
+    rng = np.random.default_rng(seed)
+    known = [m.input("x", 4, 6), m.input("y", 4, 6)]
+    for number in range(16):
+        a, b = (known[int(k)] for k in rng.integers(max(len(known) - 8, 0), len(known), 2))
+        match int(rng.integers(8)):
+            case 0 | 1:
+                made = m.map("add", "a * 0.5 + tanh(b)", a, m.reshape(b, *m.shape(a)))
+            case 2:
+                rows, columns = m.shape(a)
+                made = m.matmul(a, m.weight(f"w{number}", columns, 24 // rows))
+            case 3:
+                made = m.map("sub", "a - b", a, m.reduce("max", a, int(rng.integers(2))))
+            case 4:
+                made = m.transpose(a, 1, 0)
+            case 5:
+                made = m.reshape(a, *m.shape(a)[::-1])
+            case 6:
+                half = m.shape(a)[1] // 2
+                made = m.concatenate(m.slice(a, half, m.shape(a)[1]), m.slice(a, 0, half))
+            case _:
+                made = m.softmax(a)
+        known.append(made)
+    if alone:
+        m.nodes = [n if n.kind is Kind.VIEW else replace(n, kind=Kind.OTHER) for n in m.nodes]
+    return m.built(*known[-4:]), m.drawn()
+
+
+def test_partitioned_models_mean_what_their_nodes_mean() -> None:
+    for seed in range(4):
+        graph, inputs = drawn_at_random(seed, alone=False)
+        single, _ = drawn_at_random(seed, alone=True)
+        assert len(graph.calls) <= len(single.calls)
+        expected = reference(single, inputs)
+        for name, values in reference(graph, inputs).items():
+            np.testing.assert_allclose(values, expected[name], rtol=1e-6, atol=1e-9)
+        assert print_graph(parse_graph(print_graph(graph), graph.constants)) == print_graph(graph)
+
+
+# ---------------------------------------------------------------------------- as a text and files
+
+
+def test_the_text_of_a_graph_reads_as_what_it_is() -> None:
+    m = Drawn()
+    ids, w = m.input("token.ids", 3, dtype="i64", domain=(0, 9)), m.weight("table 1", 10, 4)
+    rows = m.node("gather", Kind.COPY, (w, ids), (3, 4), lambda b, w, i: p.gather(b, w, i, 0))
+    e = m.map("exp", "exp(a)", rows)
+    graph = m.built(m.matmul(e, m.weight("v", 4, 2)), e, "token.ids")
+    text = """\
+graph model
+in token_ids i64 [3] from 0 to 9 "token.ids"
+constant table_1 f32 [10, 4] "table 1"
+constant v f32 [4, 2]
+out matmul2 f32 [3, 2]
+out exp1 f32 [3, 4]
+out token_ids
+
+exp1 = gather_exp(table_1, token_ids) of "gather0" "exp1"
+matmul2 = matmul(exp1, v) of "matmul2"
+
+program gather_exp
+kernel gather_exp
+in x1, x2
+out y1
+domain x2 0 9
+x1 f32 [10, 4] heap
+x2 i64 [3] heap
+y1 f32 [3, 4] heap
+3 4 y1[{0},{1}] = exp(x1[x2[{0}],{1}])
+
+program matmul
+kernel matmul
+in x1, x2
+out y1
+x1 f32 [3, 4] heap
+x2 f32 [4, 2] heap
+y1 f32 [3, 2] heap
+3 2 y1[{0},{1}] = 0
+3 2 4 y1[{0},{1}] += x1[{0},{2}]*x2[{2},{1}]
+"""
+    assert print_graph(graph) == text
+    again = parse_graph(text.replace("\n\n", "\n# a comment\n\n\n"), graph.constants)
+    assert print_graph(again) == text
+
+
+def test_a_graph_is_kept_in_a_file_and_its_constants_beside_it(tmp_path: Path) -> None:
+    m = two_layers()
+    m.constants["file"] = m.constants.pop("w")
+    m.nodes = [replace(n, inputs=tuple("file" if i == "w" else i for i in n.inputs)) for n in m.nodes]
+    m.tensors["file"] = replace(m.tensors.pop("w"), name="file")
+    graph = m.built("matmul2")
+    path = tmp_path / "two layers.dojo"
+    assert save(graph, path) == [path, tmp_path / "two layers.dojo.npz"]
+    again, inputs = load(path), m.drawn()
+    assert print_graph(again) == path.read_text() == print_graph(graph)
+    np.testing.assert_array_equal(reference(again, inputs)["matmul2"], reference(graph, inputs)["matmul2"])
+
+    archive = tmp_path / "two layers.dojo.npz"
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(GraphError, match="is damaged, or no archive of NumPy's: make the graph again"):
+        load(path)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as squeezed:
+        squeezed.writestr("file.npy", bytes(1 << 20))
+    with pytest.raises(GraphError, match="is compressed: write it with numpy"):
+        load(path)
+    np.savez(archive, v=m.constants["v"], bias=m.constants["bias"])
+    with pytest.raises(GraphError, match="The values of file are missing: keep the file of the constants"):
+        load(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(GraphError, match="is no text: name the file that was saved"):
+        load(path)
+
+
+HEAD = "graph g\nin x f32 [4]\nout y f32 [4]\n\ny = neg(x)\n\nprogram neg\n"
+GATHER = (
+    "graph g\nin x i64 [4]\nin z f32 [10]\nout y f32 [4]\n\ny = at(x, z)\n\nprogram at\n"
+    "kernel at\nin x1, x2\nout y1\ndomain x1 0 9\nx1 i64 [4] heap\nx2 f32 [10] heap\ny1 f32 [4] heap\n4 y1[{0}] = x2[x1[{0}]]\n"
+)
+NEG = "kernel neg\nin x1\nout y1\nx1 f32 [4] heap\ny1 f32 [4] heap\n4 y1[{0}] = neg(x1[{0}])\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "there is no graph. Begin with a line such as: graph my_model"),
+        (HEAD + NEG + "\ngraph h\n", "a second graph begins."),
+        (HEAD.replace("graph g", "graph in"), "Line 1 of the graph: 'in' is no name."),
+        (HEAD.replace("y = neg", "y == neg"), "Line 5 of the graph: 'y == neg(x)' is no part of a graph."),
+        (HEAD.replace("in x f32 [4]", "in x f32 [4,]"), "Line 2 of the graph: [4,] is no shape."),
+        (HEAD.replace("in x f32 [4]", "in x f33 [4]") + NEG, "x has the dtype 'f33'"),
+        (HEAD.replace("out y", "out x"), "Line 3 of the graph: there is a tensor x already."),
+        (HEAD.replace("in x f32 [4]", "in x f32 [4] from 0 to z"), "'z' is no number."),
+        (HEAD.replace("neg(x)", "neg(x) of '"), "is no part of a graph."),
+        (HEAD.replace("neg(x)", 'neg(x) of "\\ud800"') + NEG, "is too long, or no text."),
+        (HEAD + NEG + "\n" + HEAD[HEAD.index("program") :] + NEG, "there is a program neg already."),
+        (HEAD + NEG.replace("neg(x1[{0}])", "neg(x1[{1}])"), "The program neg, from line 8 on:"),
+        (HEAD + NEG.replace("4 y1[{0}] =", "3 y1[{0}] ="), "The program neg, from line 8 on:"),
+        (HEAD.replace("in x f32 [4]", "in x f32 [5]") + NEG, "wants f32 [4] for its x1, and x is f32 [5]."),
+        (HEAD.replace("in x", "in z") + NEG, "names the tensor x, which the graph has not"),
+        (HEAD.replace("in x", "constant x") + NEG, "The values of x are missing"),
+        (HEAD, "The program neg, from line 8 on:"),
+        (GATHER, "places from 0 to 9 of x, and x is promised to lie within nothing"),
+        (GATHER.replace("[4]", "[4] from -1 to 9", 1), "and x is promised to lie within -1 to 9"),
+        ("graph g\n" + "in x f32 [4]\n" * 2, "Line 3 of the graph: there is a tensor x already."),
+        ("graph g\nout " + "y" * 300, "is no name."),
+    ],
+)  # fmt: skip
+def test_a_graph_that_somebody_else_wrote_is_checked(text: str, said: str) -> None:
+    with pytest.raises(GraphError) as refused:
+        parse_graph(text)
+    assert said in str(refused.value)
