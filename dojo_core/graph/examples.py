@@ -127,7 +127,11 @@ class _Sketch:
             f"{name}.seen", "MatMul", "hmn,hnk->hmk", self.softmax(f"{name}.softmax", scaled), v
         )
         back = self.view(
-            f"{name}.back", "Transpose", seen, [length, heads, size], lambda b, y: p.transpose(b, y, (1, 0, 2))
+            f"{name}.back",
+            "Transpose",
+            seen,
+            [length, heads, size],
+            lambda b, y: p.transpose(b, y, (1, 0, 2)),
         )
         flat = [length, width]
         joined = self.view(f"{name}.joined", "Reshape", back, flat, lambda b, y: p.reshape(b, y, flat))

@@ -1,0 +1,96 @@
+"""A model that is open: its picture, its kernels, and what can be done with them."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dojo_core.measure.measurement import seconds_text
+from dojo_core.service import Refused
+from dojo_core.service.model_view import ModelView, advice
+from pages import shell
+from pages.model.component import Action, draw
+from pages.shared import the_models, the_owner, the_player, the_service
+
+POLL = 1.0  # seconds, while something is measured
+
+
+def page(view: ModelView) -> None:
+    calls, kernels = len(view.graph.calls), len(view.kernels)
+    shell.head(
+        view.title,
+        f"{kernels} kernel{'' if kernels == 1 else 's'} in {calls} call{'' if calls == 1 else 's'}. What a "
+        "game or an agent finds of one is in the model as soon as it is measured.",
+    )
+    _actions(view)
+
+    def look_again() -> None:
+        models = the_models()
+        going_on = models.go_on(view.id) if view.measuring else False
+        latest = models.view(view.id, the_owner())
+        next_thing = advice(latest)
+        shell.notice(next_thing.sentence)
+        if latest.down:
+            shell.notice(f"The measurer has stopped: {latest.down}", "error")
+        if view.measuring:
+            shell.tell_of_waiting("model")
+        shell.facts(_facts(latest))
+        draw(latest, _opened(view.id), next_thing.kernel, lambda action: _acted(view.id, action))
+        _said()
+        if st.session_state.pop("model_go", False):
+            shell.go("play")
+        if going_on != view.measuring:
+            st.rerun()
+
+    st.fragment(run_every=POLL if view.measuring else None)(look_again)()
+
+
+def _facts(view: ModelView) -> str:
+    if not view.timed:
+        return ""
+    facts = [f"All calls, each measured alone: {seconds_text(view.seconds)}"]
+    if view.start is not None and view.start > view.seconds:
+        facts.append(f"the start programs: {seconds_text(view.start)} ({view.start / view.seconds:.3g}×)")
+    return " · ".join(facts)
+
+
+def _actions(view: ModelView) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", key="model-actions"):
+        if view.measuring:
+            if st.button("Stop", key="model_stop"):
+                the_models().stop(view.id)
+                st.rerun()
+        elif st.button("Measure", type="primary", key="model_measure"):
+            the_models().measure(view.id, the_owner())
+            st.rerun()
+        if st.button("All models", key="model_all"):
+            shell.readdress(m=None)
+
+
+def _opened(model: str) -> set[int]:
+    """The blocks that show all their calls in this tab."""
+    blocks: dict[str, set[int]] = st.session_state.setdefault("model_blocks", {})
+    return blocks.setdefault(model, set())
+
+
+def _acted(model: str, action: Action) -> None:
+    """Do what was pressed in the picture."""
+    match action.get("kind"), action:
+        case "block", {"first": int(first)}:
+            _opened(model).symmetric_difference_update({first})
+        case "open", {"kernel": str(kernel)}:
+            try:
+                game = the_models().game(model, kernel, the_owner())
+                the_service().sit_down(the_player(), game)
+                the_service().say(
+                    the_player(),
+                    "What is measured here is in the model at once: Model in the bar leads back.",
+                )
+                st.session_state.model_go = True
+            except Refused as refusal:
+                st.session_state.model_toast = str(refusal)
+
+
+def _said() -> None:
+    words = st.session_state.pop("model_toast", "")
+    if words:
+        st.toast(words)
