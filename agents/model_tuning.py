@@ -12,10 +12,9 @@ from agents.run_log import RunBusy
 from agents.tuning import Tuning
 from dojo_core.cli.models import chosen, made, opened_model, tell_deviations, tell_shares
 from dojo_core.cli.positions import known_policy
-from dojo_core.cli.terminal import Failure, err, out
+from dojo_core.cli.terminal import Failure, counted, out
 from dojo_core.graph.choices import kernel_game
-from dojo_core.graph.graph import Graph
-from dojo_core.graph.trial import Timing, deviations, drawn_inputs, timed
+from dojo_core.graph.trial import Timing, deviations, drawn_inputs, in_turns, sampler, timed
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.measurer import Measurer
@@ -58,8 +57,9 @@ def tune_model(
     Raises Failure.
     """
     graph = opened_model(path)
-    before = _timed(graph, records, policy)
-    budgets = spread(budget.evaluations, shares_of(before))
+    inputs = drawn_inputs(graph)
+    before = made(graph, chosen(graph, "best", records, policy), policy)
+    budgets = spread(budget.evaluations, shares_of(timed(before, inputs)))
     for name, programs in budgets.items():
         game = kernel_game(graph.kernels[name], known_policy(policy, "reassoc"))
         try:
@@ -67,25 +67,16 @@ def tune_model(
         except RunBusy as busy:
             raise Failure(str(busy)) from None
         run(tuning)
-    after = _timed(graph, records, policy, tell=True)
+    found = chosen(graph, "best", records, policy)
+    after = made(graph, found, policy)
+    tell_shares(graph, found, timed(after, inputs))
+    wrong = deviations(graph, after.run(inputs), made(graph, None, policy).run(inputs))
+    tell_deviations(wrong, "the start programs")
+    if not all(each.right for each in wrong):
+        raise Failure("With these programs the model is wrong: nothing was changed but the records.")
+    old, new, faster = in_turns(sampler(before, inputs), sampler(after, inputs))
     out.print(
-        f"{escape(graph.name)}: {seconds_text(before.least)} before, {seconds_text(after.least)} after "
-        f"({before.least / after.least:.2f}×), {len(budgets)} kernels searched.",
+        f"{escape(graph.name)}: {seconds_text(old)} before, {seconds_text(new)} now, in turns: {faster:.2f} "
+        f"times as fast; {counted(len(budgets), 'kernel')} searched.",
         soft_wrap=True,
     )
-
-
-def _timed(graph: Graph, records: Records, policy: str | None, tell: bool = False) -> Timing:
-    """The model with this machine's best programs. Raises Failure where it is wrong."""
-    programs = chosen(graph, "best", records, policy)
-    model, inputs = made(graph, programs, policy), drawn_inputs(graph)
-    timing = timed(model, inputs)
-    if tell:
-        found = deviations(graph, model.run(inputs), made(graph, None, policy).run(inputs))
-        tell_shares(graph, programs, timing)
-        tell_deviations(found)
-        if not all(each.right for each in found):
-            raise Failure("The model is not right with these programs: dojo time --model tells more.")
-    else:
-        err.print(f"{escape(graph.name)}: {seconds_text(timing.least)} a run.", style="dim", soft_wrap=True)
-    return timing

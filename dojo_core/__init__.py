@@ -9,6 +9,7 @@ In a notebook::
     program = apply(program, moves[0])   # or apply(program, "split_scope y@0 16")
     expand(program, "tile y@1 32 16")    # the moves that a recipe comes to
     print(why(program, "parallelize s@1"))
+    run("model.onnx", {"x": x})          # a whole model, its outputs by name
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dojo_core.model import open_model, run
     from dojo_core.moves import (
         IllegalMove,
         Move,
@@ -48,12 +50,15 @@ __all__ = [
     "expand",
     "kernel",
     "legal_moves",
+    "open_model",
     "parse",
+    "run",
     "why",
 ]
 
 # Where each is; imported when it is asked for: the measuring process needs none of them, and starts sooner.
 _MODULES = {
+    "dojo_core.model": ("open_model", "run"),
     "dojo_core.moves": (
         "IllegalMove", "Move", "MoveSyntax", "Refusal", "apply", "blocked_moves", "legal_moves", "why",
     ),

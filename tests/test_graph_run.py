@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dojo_core import apply, legal_moves
+from dojo_core import apply, legal_moves, parse
 from dojo_core import primitives as p
 from dojo_core.graph import (
     Graph,
@@ -27,6 +27,7 @@ from dojo_core.graph import (
     reference,
     save,
 )
+from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.plan import ALIGNMENT, Lifetime, placed
 from dojo_core.program.tree import Program
 from tests.drawn import Drawn
@@ -115,6 +116,67 @@ def test_dtypes_as_they_are_stored_and_places_within_their_domain() -> None:
         model.run(given | {"at": np.array([4, 0, 5])})
 
 
+# ---------------------------------------------------------------------------- what is copied once
+
+PACKING = """\
+kernel matmul
+in x1, x2
+out y1
+x1 f32 [6, 8] heap
+x2 f32 [8, 32] heap
+y1 f32 [6, 32] heap
+px2 f32 [2:N, 3:N, 8, 16] stack
+2:p 3 8 16:v px2[{0},{1},{2},{3}] = x2[{2},{0}*16+{3}]
+| | 2 16:v y1[{1}*2+{2},{0}*16+{3}] = 0
+| | 2 8 16:v y1[{1}*2+{2},{0}*16+{4}] += x1[{1}*2+{2},{3}]*px2[{0},{1},{3},{4}]
+"""
+
+
+def test_a_weight_is_packed_once() -> None:
+    """All panels at once, and one for the three groups of rows, which all read the same."""
+    parts = hoisted(parse(PACKING), ["x2"])
+    assert parts is not None and parts.once.text == (
+        "kernel matmul\nin x2\nout px2\nx2 f32 [8, 32] heap\npx2 f32 [2, 8, 16] heap\n"
+        "2:p 3 8 16:v px2[{0},{2},{3}] = x2[{2},{0}*16+{3}]\n"
+    )
+    assert parts.each_run.text == (
+        "kernel matmul\nin x1, px2\nout y1\nx1 f32 [6, 8] heap\npx2 f32 [2, 8, 16] heap\n"
+        "y1 f32 [6, 32] heap\n2:p 3 2 16:v y1[{1}*2+{2},{0}*16+{3}] = 0\n"
+        "| | 2 8 16:v y1[{1}*2+{2},{0}*16+{4}] += x1[{1}*2+{2},{3}]*px2[{0},{3},{4}]\n"
+    )
+    m = Drawn()
+    x, w, v = m.input("x", 6, 8), m.weight("w", 8, 32), m.weight("v", 8, 32)
+    graph = m.built(m.matmul(x, w), m.matmul(x, v))
+    model = Model(graph, choose=lambda start: parse(PACKING))
+    inputs = m.drawn()
+    for values, weight in zip(model.run(inputs).values(), "wv", strict=True):
+        np.testing.assert_allclose(values, inputs["x"] @ m.constants[weight], rtol=1e-5, atol=1e-6)
+
+
+def test_a_padded_copy_is_made_once() -> None:
+    text = (
+        "kernel k\nin x1\nout y1\nx1 f32 [4, 12] heap\ny1 f32 [4] heap\np f32 [4, 16] heap\n"
+        "4 16 p[{0},{1}] = 0\n4 12 p[{0},{1}+2] = x1[{0},{1}]\n4 y1[{0}] = 0\n4 16 y1[{0}] += p[{0},{1}]\n"
+    )
+    parts = hoisted(parse(text), ["x1"])
+    assert parts is not None and [len(each.leaves) for each in (parts.once, parts.each_run)] == [2, 2]
+    late = text.replace("4 12 p[{0},{1}+2] = x1[{0},{1}]\n", "") + "4 12 p[{0},{1}+2] = x1[{0},{1}]\n"
+    assert hoisted(parse(late), ["x1"]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PACKING.replace(" = x2", " = exp(x2").replace("{0}*16+{3}]\n", "{0}*16+{3}])\n", 1),  # no copy
+        PACKING.replace("x2[{2},{0}*16+{3}]", "x1[{1},{2}]"),  # of no constant
+        PACKING.replace("[2:N, 3:N, 8, 16]", "[8, 16]").replace("px2[{0},{1},", "px2["),  # one place for all
+        PACKING.replace("x2[{2},{0}*16+{3}]", "x2[{2},{0}+{1}+{3}]"),  # of which each element has many
+    ],
+)
+def test_what_is_not_a_copy_of_constants_alone_is_left_to_each_run(text: str) -> None:
+    assert hoisted(parse(text), ["x2"]) is None
+
+
 # ---------------------------------------------------------------------------- memory
 
 
@@ -184,6 +246,17 @@ def test_partitioned_models_mean_what_their_nodes_mean() -> None:
 
 
 # ---------------------------------------------------------------------------- as a text and files
+
+
+def test_the_example_of_the_documentation(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "graph.md").read_text()
+    example, text = re.findall(r"^```(?:python)?\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:2]
+    names: dict[str, Any] = {}
+    exec(example, names)
+    told = capsys.readouterr().out
+    assert told.startswith(text.partition("\nprogram matmul\n")[0])
+    h = np.maximum(names["x"] @ names["weights"]["fc1.weight"], 0)
+    np.testing.assert_allclose(names["y"], h @ names["weights"]["fc2.weight"], rtol=1e-4, atol=1e-4)
 
 
 def test_the_text_of_a_graph_reads_as_what_it_is() -> None:
@@ -261,7 +334,8 @@ def test_a_graph_is_kept_in_a_file_and_its_constants_beside_it(tmp_path: Path) -
 HEAD = "graph g\nin x f32 [4]\nout y f32 [4]\n\ny = neg(x)\n\nprogram neg\n"
 GATHER = (
     "graph g\nin x i64 [4]\nin z f32 [10]\nout y f32 [4]\n\ny = at(x, z)\n\nprogram at\n"
-    "kernel at\nin x1, x2\nout y1\ndomain x1 0 9\nx1 i64 [4] heap\nx2 f32 [10] heap\ny1 f32 [4] heap\n4 y1[{0}] = x2[x1[{0}]]\n"
+    "kernel at\nin x1, x2\nout y1\ndomain x1 0 9\nx1 i64 [4] heap\nx2 f32 [10] heap\ny1 f32 [4] heap\n"
+    "4 y1[{0}] = x2[x1[{0}]]\n"
 )
 NEG = "kernel neg\nin x1\nout y1\nx1 f32 [4] heap\ny1 f32 [4] heap\n4 y1[{0}] = neg(x1[{0}])\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,6 +57,15 @@ def time_moves(
     ] = False,
     model: ModelOption = None,
     source: SourceOption = "best",
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="ONNX",
+            help="With --model: the ONNX model that it was made of, for ONNX Runtime beside it.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Verify and time a position, and if asked every legal move of it, in turns with the position; what else
@@ -74,9 +84,13 @@ def time_moves(
         from dojo_core.cli.models import time_model  # which needs more than a kernel does
 
         if kernel or shape or line or target or settings or all_moves or recorded:
-            raise Failure("--model is timed as it is: leave out all but --from, --policy and --json.")
-        time_model(model, source, policy, as_json)
+            raise Failure(
+                "--model is timed as it is: leave out all but --from, --against, --policy and --json."
+            )
+        time_model(model, source, policy, against, as_json)
         return
+    if against is not None:
+        raise Failure("--against is for a whole model: give --model too.")
     if kernel is None:
         raise Failure("Name a kernel (see: dojo kernels), or give --model and a file.")
     game = played(kernel, shape, policy, line, settings, target)

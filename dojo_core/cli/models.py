@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from rich.markup import escape
 
+from dojo_core.bench.model_rival import NoRival, OnnxRuntime
 from dojo_core.cli.positions import known_policy
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, tell_machine
@@ -20,7 +21,15 @@ from dojo_core.graph.graph import Graph
 from dojo_core.graph.nodes import GraphError
 from dojo_core.graph.run import Model
 from dojo_core.graph.store import load
-from dojo_core.graph.trial import Deviation, Timing, deviations, drawn_inputs, timed
+from dojo_core.graph.trial import (
+    Deviation,
+    Timing,
+    deviations,
+    drawn_inputs,
+    in_turns,
+    sampler,
+    timed,
+)
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 
@@ -57,22 +66,41 @@ def made(graph: Graph, programs: Mapping[str, Choice] | None, policy: str | None
         raise Failure(str(fault)) from None
 
 
-def time_model(path: Path, source: str, policy: str | None, as_json: bool) -> None:
-    """Time a model on drawn inputs, its outputs held against those of the start programs."""
+def time_model(path: Path, source: str, policy: str | None, against: Path | None, as_json: bool) -> None:
+    """Time a model on drawn inputs, its outputs held against those of the start programs; with ``against``,
+    the ONNX model that it was made of, beside ONNX Runtime."""
     graph = opened_model(path)
     with opened() as records:
         programs = chosen(graph, source, records, policy)
     model = made(graph, programs, policy)
     inputs = drawn_inputs(graph)
-    found = deviations(graph, model.run(inputs), made(graph, None, policy).run(inputs))
+    given = model.run(inputs)
+    found = deviations(graph, given, made(graph, None, policy).run(inputs))
     if not as_json:
         tell_machine()
     timing = timed(model, inputs)
-    if as_json:
-        out.print_json(data=described(graph, programs, timing, found))
-    else:
+    told = described(graph, programs, timing, found)
+    if not as_json:
         tell_shares(graph, programs, timing)
-        tell_deviations(found)
+        tell_deviations(found, "the start programs")
+    if against is not None:
+        try:
+            with OnnxRuntime(against, graph, inputs) as rival:
+                found += deviations(graph, given, rival.outputs)
+                theirs, ours, faster = in_turns(rival.sample, sampler(model, inputs))
+        except NoRival as fault:
+            raise Failure(str(fault)) from None
+        told["against"] = {"by": rival.by, "seconds": theirs, "ours": ours, "faster": faster}
+        told["right"] = all(each.right for each in found)
+        if not as_json:
+            tell_deviations(found[len(graph.outputs) :], rival.by)
+            out.print(
+                f"{rival.by}: {seconds_text(theirs)} a run, this {seconds_text(ours)}, in turns: "
+                f"{faster:.2f} times as fast.",
+                soft_wrap=True,
+            )
+    if as_json:
+        out.print_json(data=told)
     if not all(each.right for each in found):
         raise typer.Exit(1)
 
@@ -96,19 +124,20 @@ def tell_shares(graph: Graph, programs: Mapping[str, Choice], timing: Timing) ->
     )
 
 
-def tell_deviations(found: list[Deviation]) -> None:
+def tell_deviations(found: list[Deviation], by: str) -> None:
+    """What is wrong, held against somebody's outputs; or that nothing is."""
     for each in found:
         if not each.right:
             out.print(
-                f"{escape(each.output)} is wrong: it is {each.largest:.2g} off what the start programs give, "
-                f"and {each.allowed:.2g} is allowed.",
+                f"{escape(each.output)} is wrong: it is {each.largest:.2g} off that of {by}, and "
+                f"{each.allowed:.2g} is allowed.",
                 style="red",
                 soft_wrap=True,
             )
     if all(each.right for each in found):
         worst = max((each.largest for each in found), default=0.0)
         out.print(
-            f"Its outputs are those of the start programs (at most {worst:.2g} of the largest value off).",
+            f"Its outputs are those of {by}, within {worst:.2g} of the largest value.",
             style="dim",
             soft_wrap=True,
         )

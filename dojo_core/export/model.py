@@ -13,7 +13,6 @@ from dojo_core.export.names import argument
 from dojo_core.export.templates import filled
 from dojo_core.graph.graph import Call, Graph, Values
 from dojo_core.graph.plan import ALIGNMENT, plan
-from dojo_core.graph.run import promises
 from dojo_core.program.dtypes import NUMPY_TYPES
 
 WEIGHTS_FILE = "model.weights"  # in the package's folder
@@ -63,19 +62,16 @@ class Whole:
         self.graph = graph
         self.weights = weights_of(graph)
         self.places = plan(graph)
-        ranges = promises(graph)
-        self.arrays = self._arrays(graph.inputs, False, ranges) + self._arrays(graph.outputs, True, {})
+        self.arrays = self._arrays(graph.inputs, False) + self._arrays(graph.outputs, True)
 
-    def _arrays(
-        self, names: Sequence[str], output: bool, ranges: Mapping[str, tuple[float, float]]
-    ) -> tuple[Array, ...]:
+    def _arrays(self, names: Sequence[str], output: bool) -> tuple[Array, ...]:
         taken: list[str] = [argument(n) for n in self.graph.inputs] if output else []
         arrays: list[Array] = []
         for name in names:
             tensor = self.graph.tensors[name]
             called = argument(name, [*taken, "weights", "memory"])
             taken.append(called)
-            arrays.append(Array(called, tensor.dtype, tensor.shape, output, ranges.get(name)))
+            arrays.append(Array(called, tensor.dtype, tensor.shape, output, tensor.domain))
         return tuple(arrays)
 
     def memory_bytes(self, instances: Sequence[Instance]) -> int:

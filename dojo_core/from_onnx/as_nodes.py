@@ -175,6 +175,8 @@ class _InNodes(Walk):
         trial = _InKernel(self, Builder("trial"), node, schema, inputs, read)
         results, _ = computed(trial)
         self.costly.update(trial.costly)
+        for name, domain in trial.promises():
+            self._promise(name, *domain)
         settled: list[Value] = [Nothing()] * len(results)
         for k, name in wanted:
             if k < len(results):
@@ -185,6 +187,12 @@ class _InNodes(Walk):
             kind = Kind.OTHER if trial.costly else kind_of(trial.b.body)
             self._add(Node(name, node.op_type, kind, tuple(read), made, emit))
         return settled
+
+    def _promise(self, name: str, low: float, high: float) -> None:
+        """Of an input of the graph, that its elements lie between the two."""
+        tensor = self.inputs[name]
+        before = tensor.domain or (low, high)
+        self.inputs[name] = replace(tensor, domain=(max(low, before[0]), min(high, before[1])))
 
     def deliver(self, name: str, tensor: Tensor) -> str:
         wire = tensor.wire
@@ -255,10 +263,20 @@ class _InKernel(Call):
 
     def promised(self, indices: Array, size: int) -> None:
         """Of the model's own inputs alone, which are looked at in each run: what is computed may be any."""
-        promising = {self.arrays_of[name].operand for name in self.graph_inputs if name in self.arrays_of}
-        arrays = {operand.array for operand in promising if isinstance(operand, Access)}
-        if isinstance(indices.operand, Access) and indices.operand.array in arrays:
+        if isinstance(indices.operand, Access) and indices.operand.array in self._own().values():
             super().promised(indices, size)
+
+    def promises(self) -> Iterator[tuple[str, tuple[float, float]]]:
+        """What was promised of the graph's inputs, by name."""
+        for name, array in self._own().items():
+            domain = self.b.inputs[array].domain
+            if domain is not None:
+                yield name, domain
+
+    def _own(self) -> dict[str, str]:
+        """The kernel's arrays that are inputs of the graph, by the inputs' names."""
+        arrays = {name: self.arrays_of[name].operand for name in self.graph_inputs if name in self.arrays_of}
+        return {name: operand.array for name, operand in arrays.items() if isinstance(operand, Access)}
 
 
 def _arrays(value: Value) -> Iterator[Tensor]:

@@ -88,6 +88,9 @@ def check(model: onnx.ModelProto, called: str = "The model") -> None:
             raise Refusal(f"{called} is damaged: some of its names are no text.", EXPORT_AGAIN)
         if depth > NESTING:
             raise Refusal(f"{called} has subgraphs more than {NESTING} deep.", EXPORT_AGAIN)
+        twice = _twice(graph)
+        if twice is not None:
+            raise Refusal(f"{called} is damaged: the tensor {twice} is given twice.", EXPORT_AGAIN)
         for tensor in graph.initializer:
             _check_initializer(tensor)
         if graph.sparse_initializer:
@@ -129,6 +132,17 @@ def _names(graph: onnx.GraphProto) -> Iterator[object]:
         yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
         for attribute in node.attribute:
             yield from (attribute.name, attribute.ref_attr_name)
+
+
+def _twice(graph: onnx.GraphProto) -> str | None:
+    """The first tensor that two nodes give, or a node beside the graph's inputs and initializers."""
+    given = {each.name for each in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        for name in filter(None, node.output):
+            if name in given:
+                return str(name)
+            given.add(name)
+    return None
 
 
 def _check_initializer(tensor: Any) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
+from dojo_core.faults import text_fault
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
 from dojo_core.measure.pool import from_double, numbers
-from dojo_core.primitives import Array, Builder, constant, identifier
+from dojo_core.primitives import Array, Builder, BuildError, constant, identifier
 from dojo_core.primitives.elision import accessing
 from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.expressions import TextError
 from dojo_core.program.indices import feeding
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Access, Buffer, Program, Scope, summary
@@ -74,7 +77,8 @@ def emitted(
                 names[key] = name
     for number, name in enumerate(outputs):
         b.output(f"o{number}", arrays[name])
-    program, renamed = canonical(b.program())
+    draft, renamed = canonical(b.draft())
+    program = _checked(draft.text)
     originals = {new: old for old, new in renamed.items()}
     taken = tuple(names[originals[array]] for array in program.inputs)
     given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
@@ -142,9 +146,9 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
     """A start program with arrays named x1, … (inputs), y1, … (outputs), t1, …, each in the order of their
     first access, and the new name of each array.
 
-    Inputs that nothing reads leave, and so do dimensions of size 1 of inputs and outputs, which are the same
-    memory without. Domains stay where indices are made of the input: elsewhere they tell the
-    values of one model from those of another.
+    It is not checked yet. Inputs that nothing reads leave, and so do dimensions of size 1 of inputs and
+    outputs, which are the same memory without. Domains stay where indices are made of the input: elsewhere
+    they tell the values of one model from those of another.
     """
     order = summary(program.body).first_accessed
     temporaries = [a for a in order if a not in program.interface]
@@ -169,7 +173,16 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
             if d.array in indices and d.array in names
         ),
     )
-    return parse(renamed.text), names
+    return renamed, names
+
+
+@lru_cache(maxsize=256)
+def _checked(text: str) -> Program:
+    """The program of a text: many groups of a model have the same."""
+    try:
+        return parse(text)
+    except TextError as error:
+        raise BuildError(f"It makes no program. {text_fault(error)}") from error
 
 
 def _renamed(node: TreeNode, program: Program, names: Mapping[str, str]) -> TreeNode:

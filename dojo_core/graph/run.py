@@ -14,6 +14,7 @@ import numpy as np
 from dojo_core.codegen.built import CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.graph.graph import Call, Graph, as_stored
+from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.nodes import GraphError, Tensor
 from dojo_core.graph.plan import ALIGNMENT, plan
 from dojo_core.measure.pool import STORED
@@ -23,6 +24,8 @@ from dojo_core.targets.cpu.build import build
 from dojo_core.targets.cpu.codegen import generate
 
 Values = np.ndarray[Any, Any]
+EACH_RUN, ONCE = "each run", "once"  # the parts of a kernel
+
 Choose = Callable[[Program], Program]
 """From a kernel's start program to the one that runs in its place: the same arrays, another order."""
 
@@ -39,37 +42,70 @@ class Share:
 class Model:
     """A graph, compiled: ``Model(graph).run({"x": x})`` gives the outputs by name.
 
-    Names are the model's own. Runs in several threads go one after the other, for they share the memory of
-    what is between calls; the kernels' own threads are as their programs say.
+    What programs copy of constants, such as packed weights, they copy once, when the model is made:
+    ``prepare_seconds`` is what that took. ``memory_bytes`` is what lies between calls, which the next run
+    reuses. Names are the model's own. Runs in several threads go one after the other; the kernels' own
+    threads are as their programs say.
     """
 
     def __init__(self, graph: Graph, choose: Choose | None = None, policy: str = "reassoc") -> None:
         """``choose`` tells for each kernel which program runs: by default its start program. Raises
-        GraphError where one cannot be compiled, or has other arrays than its kernel."""
+        GraphError where one cannot be compiled, or has other arrays than its kernel. Compilers wait while the
+        machine measures."""
         self.graph = graph
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
-        codes = {name: _code(program, policy) for name, program in self.programs.items()}
+        parts = {name: _parts(graph, name, program) for name, program in self.programs.items()}
+        codes = {
+            (name, part): _code(program, policy)
+            for name, both in parts.items()
+            for part, program in both.items()
+        }
         functions = _loaded(codes)
         self.workspace_bytes = max((code.workspace_bytes for code in codes.values()), default=0)
         self._workspace = aligned(self.workspace_bytes)
         places = plan(graph)
         self.memory_bytes = places.bytes
         self._memory = aligned(places.bytes)
-        self._constants = {name: _dense(values) for name, values in graph.constants.items()}
+        self._promises = promises(graph)
+        self._slots: dict[str, list[tuple[Any, int]]] = {n: [] for n in (*graph.inputs, *graph.outputs)}
+        self._lock = threading.Lock()
+
+        begin = time.perf_counter()
+        self._constants = {name: _dense(values, ALIGNMENT) for name, values in graph.constants.items()}
         base = self._memory.ctypes.data
         fixed = {name: base + offset for name, offset in places.offsets.items()}
         fixed |= {name: values.ctypes.data for name, values in self._constants.items()}
+        self._copies: dict[tuple[str, ...], dict[str, Values]] = {}  # of constants, by kernel and constants
         self._steps: list[tuple[Any, Any]] = []  # a function, and what it is called with
-        self._slots: dict[str, list[tuple[Any, int]]] = {n: [] for n in (*graph.inputs, *graph.outputs)}
         for call in graph.calls:
-            names = _order(self.programs[call.kernel], graph.kernels[call.kernel].program, call)
-            pointers = (ctypes.c_void_p * len(names))(*(fixed.get(name) for name in names))
-            self._steps.append((functions[call.kernel], pointers))
-            for number, name in enumerate(names):
-                if name in self._slots:
-                    self._slots[name].append((pointers, number))
-        self._promises = promises(graph)
-        self._lock = threading.Lock()
+            both, kernel = parts[call.kernel], graph.kernels[call.kernel].program
+            tensors = dict(zip((*kernel.inputs, *kernel.outputs), (*call.inputs, *call.outputs), strict=True))
+            known = {array: fixed.get(name) for array, name in tensors.items()}
+            if ONCE in both:
+                copies = self._copied(functions[call.kernel, ONCE], call.kernel, both[ONCE], tensors)
+                known |= {array: values.ctypes.data for array, values in copies.items()}
+            program = both[EACH_RUN]
+            arrays = (*program.inputs, *program.outputs)
+            pointers = (ctypes.c_void_p * len(arrays))(*(known[array] for array in arrays))
+            self._steps.append((functions[call.kernel, EACH_RUN], pointers))
+            for number, array in enumerate(arrays):
+                if tensors.get(array) in self._slots:
+                    self._slots[tensors[array]].append((pointers, number))
+        self.prepare_seconds = time.perf_counter() - begin
+
+    def _copied(
+        self, function: Any, kernel: str, program: Program, tensors: Mapping[str, str]
+    ) -> dict[str, Values]:
+        """What a kernel's program copies of its constants, by the names of its arrays."""
+        names = [tensors[array] for array in program.inputs]
+        key = (kernel, *names)
+        if key not in self._copies:
+            made = {array: aligned(program.buffer_of[array].bytes) for array in program.outputs}
+            given = [self._constants[name] for name in names]
+            pointers = [values.ctypes.data for values in (*given, *made.values())]
+            function((ctypes.c_void_p * len(pointers))(*pointers), self._workspace.ctypes.data)
+            self._copies[key] = made
+        return self._copies[key]
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Values]:
         """The outputs by the model's names, in arrays of their own.
@@ -88,7 +124,10 @@ class Model:
         return self._results(given, outputs)
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[Share]:
-        """How long each call takes in whole runs of the model, one after the other: the least of several."""
+        """How long each call takes in whole runs of the model, one after the other: the least of several.
+
+        Whoever reports it holds the measuring lock (``measure.exclusive.measuring``) meanwhile.
+        """
         given = self._taken(inputs)
         outputs = self._outputs()
         least = [float("inf")] * len(self._steps)
@@ -182,35 +221,42 @@ def _code(program: Program, policy: str) -> Code:
         raise GraphError(f"{program.name} has no C: {fault}") from fault
 
 
-def _loaded(codes: Mapping[str, Code]) -> dict[str, Any]:
-    """Each kernel as a function of this process."""
-    functions: dict[str, Any] = {}
-    for name, built in zip(codes, build(list(codes.values()), beside=True), strict=True):
+def _loaded(codes: Mapping[tuple[str, str], Code]) -> dict[tuple[str, str], Any]:
+    """Each program as a function of this process."""
+    functions: dict[tuple[str, str], Any] = {}
+    for key, built in zip(codes, build(list(codes.values())), strict=True):
         if isinstance(built, CompileError):
-            raise GraphError(f"{name} does not compile: {built.message}")
+            raise GraphError(f"{key[0]} does not compile: {built.message}")
         function = getattr(ctypes.CDLL(built.library), built.symbol)
         function.restype, function.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p]
-        functions[name] = function
+        functions[key] = function
     return functions
 
 
-def _order(program: Program, start: Program, call: Call) -> list[str]:
-    """The tensors in the order of the function's parameters: the program's buffers, inputs first."""
-    tensors = dict(zip((*start.inputs, *start.outputs), (*call.inputs, *call.outputs), strict=True))
-    return [tensors[array] for array in (*program.inputs, *program.outputs)]
+def _parts(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:
+    """What runs in each run, and what runs once, where all calls have constants that the program copies."""
+    inputs = graph.kernels[kernel].program.inputs
+    calls = [call for call in graph.calls if call.kernel == kernel]
+    constants = [
+        array
+        for array, *names in zip(inputs, *(call.inputs for call in calls), strict=True)
+        if all(name in graph.constants for name in names)
+    ]
+    parts = hoisted(program, constants)
+    return {EACH_RUN: program} if parts is None else {EACH_RUN: parts.each_run, ONCE: parts.once}
 
 
 def promises(graph: Graph) -> dict[str, tuple[float, float]]:
     """Between which values inputs have to lie, for a kernel makes places of them."""
-    promises: dict[str, tuple[float, float]] = {}
+    known: dict[str, tuple[float, float]] = {}
     for call in graph.calls:
         program = graph.kernels[call.kernel].program
         for array, name in zip(program.inputs, call.inputs, strict=True):
             promise = promised(program, array)
             if promise is not None and name in graph.inputs:
-                low, high = promises.get(name, promise)
-                promises[name] = max(low, promise[0]), min(high, promise[1])
-    return promises
+                low, high = known.get(name, promise)
+                known[name] = max(low, promise[0]), min(high, promise[1])
+    return known
 
 
 # ---------------------------------------------------------------------------- memory
@@ -227,9 +273,14 @@ def _empty(tensor: Tensor) -> Values:
     return aligned(tensor.bytes).view(STORED[tensor.dtype]).reshape(tensor.shape)
 
 
-def _dense(values: Values) -> Values:
-    """The same in row-major order at a multiple of the elements' size; copied where it is not so."""
-    return np.require(values, requirements=["C_CONTIGUOUS", "ALIGNED"])
+def _dense(values: Values, alignment: int = 1) -> Values:
+    """The same in row-major order, at a multiple of the elements' size and of ``alignment`` bytes; copied
+    where it is not so."""
+    if values.flags.c_contiguous and values.flags.aligned and values.ctypes.data % alignment == 0:
+        return values
+    copy = aligned(values.nbytes).view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
 
 
 def _labelled(tensor: Tensor, label: str) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core.graph.graph import Graph
-from dojo_core.graph.run import Model, Share, promises
+from dojo_core.graph.run import Model, Share
 from dojo_core.measure.pool import draw, to_double
 from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.tree import Domain
@@ -22,17 +22,16 @@ Values = np.ndarray[Any, Any]
 # another order, several layers deep.
 TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 3e-2, "bf16": 1e-1}
 RUNS, SECONDS = 10, 2.0  # of a timing, at least and about
+ROUNDS, ROUND_SECONDS = 9, 0.2  # of two in turns
 
 
 def drawn_inputs(graph: Graph, seed: int = 0) -> dict[str, Values]:
     """Random inputs by the model's names, as they are stored; what places are made of lies within."""
     rng = np.random.default_rng(seed)
-    within = promises(graph)
     inputs: dict[str, Values] = {}
     for name in graph.inputs:
         tensor = graph.tensors[name]
-        low_high = within.get(name, tensor.domain)
-        domain = None if low_high is None else Domain(name, *low_high)
+        domain = None if tensor.domain is None else Domain(name, *tensor.domain)
         inputs[graph.label(name)] = draw(tensor.dtype, tensor.shape, rng, domain)
     return inputs
 
@@ -82,14 +81,35 @@ class Timing:
 
 def timed(model: Model, inputs: Mapping[str, Values]) -> Timing:
     """How long a model takes, its inputs checked and its outputs made anew in each run."""
-    samples: list[float] = []
-    began = time.perf_counter()
-    model.run(inputs)  # the first run finds its memory
-    while len(samples) < RUNS or time.perf_counter() - began < SECONDS:
-        before = time.perf_counter()
-        model.run(inputs)
-        samples.append(time.perf_counter() - before)
-        if time.perf_counter() - began > 10 * SECONDS and len(samples) >= 3:
-            break
+    sample = sampler(model, inputs)
+    samples = sample(2)[1:]  # the first run finds its memory
+    samples += sample(min(max(int(SECONDS / min(samples)), RUNS), 10_000) if min(samples) < SECONDS else 2)
     each = min(max(int(SECONDS / min(samples)), 3), 100)
     return Timing(min(samples), median(samples), len(samples), tuple(model.profile(inputs, each)))
+
+
+Sampler = Callable[[int], Sequence[float]]
+"""So many runs, each in seconds."""
+
+
+def sampler(model: Model, inputs: Mapping[str, Values]) -> Sampler:
+    """Runs of a model in this process."""
+
+    def sample(runs: int) -> list[float]:
+        seconds: list[float] = []
+        for _ in range(runs):
+            before = time.perf_counter()
+            model.run(inputs)
+            seconds.append(time.perf_counter() - before)
+        return seconds
+
+    return sample
+
+
+def in_turns(first: Sampler, second: Sampler, rounds: int = ROUNDS) -> tuple[float, float, float]:
+    """The medians of two, in seconds, measured in turns, so that what else the machine does slows both; and
+    the median of the rounds' ratios, how many times as fast the second is."""
+    once = max(*first(1), *second(1), 1e-9)
+    runs = min(max(int(ROUND_SECONDS / once), 1), 1000)
+    pairs = [(median(first(runs)), median(second(runs))) for _ in range(rounds)]
+    return median(a for a, _ in pairs), median(b for _, b in pairs), median(a / b for a, b in pairs)

@@ -61,6 +61,7 @@ class _Wiring:
     ) -> None:
         self.nodes, self.tensors, self.constants, self.known = nodes, tensors, constants, known
         self.outputs = [name for name in outputs if name not in constants]
+        self.position = {node.name: number for number, node in enumerate(nodes)}
         self.maker = {tensor.name: node for node in nodes for tensor in node.outputs}
         self.members = [list(group) for group in groups]
         self.home = {node.name: number for number, group in enumerate(groups) for node in group}
@@ -175,7 +176,7 @@ class _Wiring:
                     add(view)
             written[node.name] = node
 
-        for node in sorted(group, key=self.nodes.index):
+        for node in sorted(group, key=lambda node: self.position[node.name]):
             add(node)
         return tuple(written.values())
 

@@ -168,6 +168,15 @@ class Builder:
 
     def program(self) -> Program:
         """The program, without what no output needs. Raises BuildError beyond the limits of the text form."""
+        draft = self.draft()
+        try:
+            return parse(draft.text)
+        except TextError as error:
+            raise BuildError(f"{self.name} makes no program. {text_fault(error)}") from error
+
+    def draft(self) -> Program:
+        """The program before its text is read: it may be beyond the limits of the text form. Raises
+        BuildError where it has no output."""
         if not self.outputs:
             raise BuildError(f"{self.name} has no output: give it one.")
         stored = frozenset(output.stored for output in self.outputs.values())
@@ -181,7 +190,7 @@ class Builder:
         for key in self.temporaries:
             if key in needed and key not in places:
                 buffers.append(_buffer(names[key], *self.temporaries[key]))
-        program = Program.make(
+        return Program.make(
             self.name,
             tuple(self.inputs),
             tuple(self.outputs),
@@ -189,10 +198,6 @@ class Builder:
             tuple(_renamed(node, names, places) for node in body),
             domains=tuple(Domain(name, *i.domain) for name, i in self.inputs.items() if i.domain),
         )
-        try:
-            return parse(program.text)
-        except TextError as error:
-            raise BuildError(f"{self.name} makes no program. {text_fault(error)}") from error
 
     def _names(self, needed: set[str]) -> dict[str, str]:
         """The final name of each array."""

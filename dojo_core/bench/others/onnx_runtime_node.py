@@ -26,8 +26,9 @@ def with_constants(node: onnx_node.Node, job: Job, constants: tuple[str, ...]) -
     return model.SerializeToString()
 
 
-def opened(model: bytes) -> ort.InferenceSession:
-    """A session with a thread a core. Raises Unsupported where the runtime has no such operator."""
+def opened(model: bytes | str) -> ort.InferenceSession:
+    """A session of a model, or of that in a file, with a thread a core. Raises Unsupported where the runtime
+    has no such operator."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.intra_op_num_threads = THREADS

@@ -1,0 +1,152 @@
+"""What a program copies of constants in every run is copied once, when the model is loaded.
+
+A pass packs what a product reads again and again, panel by panel, into memory that each thread has::
+
+    64:p 768 48 px2[{0},{1},{2}] = x2[{1},{0}*48+{2}]
+
+Where x2 is a weight, all panels may be there beforehand: the copy becomes an input, and the nest that makes
+it a program of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from dojo_core.primitives.elision import accessing, goes_along
+from dojo_core.program.affine import Affine
+from dojo_core.program.text import parse
+from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Node, Number, Program, Scope, summary
+
+GROWTH = 2  # times the elements that are copied, which the copy may have
+
+_Kept = tuple[int, ...]  # the dimensions that stay of an array
+
+
+@dataclass(frozen=True)
+class Hoisted:
+    """``once`` takes constants, and gives arrays that ``each_run`` takes under the same names, beside those
+    of the program's inputs that it reads still."""
+
+    once: Program
+    each_run: Program
+
+
+def hoisted(program: Program, constants: Collection[str]) -> Hoisted | None:
+    """A program in two, by which of its inputs are constants; None where it copies none of them."""
+    copies: dict[str, _Kept] = {}
+    for buffer in program.buffers:
+        kept = _copied(program, buffer, constants)
+        if kept is not None:
+            copies[buffer.name] = kept
+    if not copies:
+        return None
+    once = _parts(program.body, copies, copying=True)
+    each_run = _parts(program.body, copies, copying=False)
+    return Hoisted(
+        _program(program, once, copies, program.inputs, tuple(copies)),
+        _program(program, each_run, copies, (*program.inputs, *copies), program.outputs),
+    )
+
+
+def _copied(program: Program, buffer: Buffer, constants: Collection[str]) -> _Kept | None:
+    """The dimensions of a temporary that holds copies of constants and nothing else; None for any other.
+
+    Along other dimensions all its elements are the same.
+    """
+    name = buffer.name
+    if buffer.arrays != (name,) or name in program.interface or name in program.index_arrays:
+        return None
+    writers = [n for n, leaf in enumerate(program.leaves) if leaf.op.target.array == name]
+    readers = [n for n, leaf in enumerate(program.leaves) if name in {a.array for a in leaf.op.reads}]
+    sources: set[str] = set()
+    same = set(range(len(buffer.dims)))
+    for number in writers:
+        leaf = program.leaves[number]
+        used = _used(leaf, constants)
+        along = [goes_along(form) for form in leaf.op.target.index]
+        if used is None or not used <= set(along):
+            return None
+        sources |= {access.array for access in leaf.op.sources}
+        same &= {dim for dim in same if _all_along(leaf, dim, buffer.dims[dim]) and along[dim] not in used}
+    # Several writers fill a cell one after the other: all before anybody reads it.
+    if not sources or (len(writers) > 1 and max(writers) > min(readers, default=len(program.leaves))):
+        return None
+    kept = tuple(dim for dim in range(len(buffer.dims)) if dim not in same)
+    size = math.prod(buffer.dims[dim].size for dim in kept)
+    return kept if size <= GROWTH * sum(program.buffer_of[s].cells for s in sources) else None
+
+
+def _used(leaf: Leaf, constants: Collection[str]) -> set[int] | None:
+    """The iterators on which what an operation writes hangs; None where it does not copy a constant or a
+    number."""
+    op = leaf.op
+    source = op.operands[0]
+    if op.accumulate or op.function or isinstance(source, Affine):
+        return None
+    used = {depth for comparison in op.guard for depth in comparison.form.depths}
+    if isinstance(source, Number):
+        return used
+    if source.array not in constants:
+        return None
+    forms = [form for form in source.index if isinstance(form, Affine)]
+    return used.union(*(form.depths for form in forms)) if len(forms) == len(source.index) else None
+
+
+def _all_along(leaf: Leaf, dim: int, of: Dim) -> bool:
+    """Does an operation write all along a dimension, by an iterator of its own?"""
+    form = leaf.op.target.index[dim]
+    along = goes_along(form)
+    return along is not None and form == Affine.iterator(along) and leaf.scopes[along].size == of.size
+
+
+# ---------------------------------------------------------------------------- the parts
+
+
+def _parts(body: tuple[Node, ...], copies: Mapping[str, _Kept], copying: bool) -> tuple[Node, ...]:
+    """What of a body copies, or what does not, with the dimensions that stay."""
+    parts = (_part(node, copies, copying) for node in body)
+    return tuple(part for part in parts if part is not None)
+
+
+def _part(node: Node, copies: Mapping[str, _Kept], copying: bool) -> Node | None:
+    if isinstance(node, Scope):
+        body = _parts(node.body, copies, copying)
+        return replace(node, body=body) if body else None
+    if (node.target.array in copies) != copying:
+        return None
+
+    def access(old: Access) -> Access:
+        kept = copies.get(old.array)
+        return old if kept is None else Access(old.array, tuple(old.index[dim] for dim in kept))
+
+    prefetches = tuple(each for each in node.prefetches if each.array not in copies)
+    return replace(accessing(node, access), prefetches=prefetches)
+
+
+def _program(
+    program: Program,
+    body: tuple[Node, ...],
+    copies: Mapping[str, _Kept],
+    inputs: Collection[str],
+    outputs: tuple[str, ...],
+) -> Program:
+    """A part as a program of its own, with the inputs that it reads."""
+    accessed = set(summary(body).first_accessed)
+    buffers = [
+        Buffer(b.name, b.dtype, tuple(Dim(b.dims[dim].size) for dim in copies[b.name]), "heap", b.arrays)
+        if b.name in copies
+        else b
+        for b in program.buffers
+        if accessed & set(b.arrays) or set(b.arrays) & set(outputs)
+    ]
+    made = Program.make(
+        program.name,
+        tuple(name for name in inputs if name in accessed),
+        outputs,
+        tuple(buffers),
+        body,
+        domains=tuple(d for d in program.domains if d.array in accessed),
+    )
+    return parse(made.text)
