@@ -18,6 +18,7 @@ from dojo_core.service import Player, Refused, Service
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.library import Library
 from dojo_core.service.memory import settle
+from dojo_core.service.models import Models
 from dojo_core.service.wiring import open_service
 from dojo_core.sharing import BadLink, is_link, open_link
 from pages.access import is_private, secret_in
@@ -42,6 +43,12 @@ def the_service() -> Service:
 def the_library() -> Library:
     """The library, over a connection of its own: a long list does not hold up who measures."""
     return Library(Catalogue(), the_service(), Comparisons(data_directory() / "comparisons"))
+
+
+@st.cache_resource(show_spinner=False)
+def the_models() -> Models:
+    """Models of one's own, kept beside the records."""
+    return Models(the_library().catalogue, the_service(), data_directory() / "models")
 
 
 def the_owner() -> str:

@@ -55,6 +55,7 @@ PAGES = (
     Entry("watch", "Watch", "Agents at play"),
     Entry("compare", "Compare", "Programs side by side, measured in turns"),
     Entry("learn", "Learn", "Lessons and puzzles"),
+    Entry("model", "Model", "A model of one's own as kernels: what takes how long, and what to play next"),
     Entry("library", "Library", "Records, leaderboards and saved games"),
     Entry("train", "Train", "PerfLLM: an agent that learns"),
     Entry("tour", "Tour", "A softmax from naive to fast, in five stations"),

@@ -165,9 +165,8 @@ class Games:
             log.warning("no work known for %s %s", game.kernel, game.shape)
             work = (0.0, 0.0)
         workload = self._kernels.workload(game.start, game.kernel, game.policy, game.target)
-        key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}/{game.target}"
         with self._opening:
-            table = Table(game, workload, key, work, owner, measuring=self._measure)
+            table = Table(game, workload, workload_key(game), work, owner, measuring=self._measure)
             self._tables[game.id] = table
             return table
 
@@ -309,6 +308,11 @@ class Games:
                 raise Refused(f"This line stops at {entry.move}: {entry.reason}")
         game.goto(0)
         return game
+
+
+def workload_key(game: Game) -> str:
+    """The name of what a game's programs are judged against, its target last; the same for all of a start."""
+    return f"{game.start.hash}/{game.kernel or ''}/{game.policy}/{game.target}"
 
 
 def begun(program: Program, kernel: str | None, shape: str, target: str, policy: str) -> Game:

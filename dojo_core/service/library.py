@@ -42,6 +42,7 @@ from dojo_core.program.tree import Program
 from dojo_core.service import saved_games
 from dojo_core.service.attention import OTHER
 from dojo_core.service.comparing import Comparisons, Contender
+from dojo_core.service.games import workload_key
 from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
@@ -362,8 +363,7 @@ class Library:
                 refused.append(f"{game.title}: its moves do not lead to its program. It stays a claim.")
             else:
                 workload = Workload(game.start, game.kernel, game.policy, game.target)
-                key = f"{game.start.hash}/{game.kernel or ''}/{game.policy}/{game.target}"
-                tasks.append((OTHER, Task(key, workload, end, end.hash, record.line)))
+                tasks.append((OTHER, Task(workload_key(game), workload, end, end.hash, record.line)))
         if tasks:
             self._service.queue.want(_measured_for(player), tasks)
         summary = f"Measuring {len(tasks)} of {len(numbers)} here." if tasks else "Nothing to measure."
