@@ -156,18 +156,22 @@ def page(rows: Sequence[Row], told: Sequence[str]) -> str:
         ]
         table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return PAGE.format(
-        machine=f"{machine.cpu}, {machine.cores} cores", flops=FLOPS / 1e9, megabytes=BYTES >> 20, summary="\n".join(told),
+        machine=f"{machine.cpu}, {machine.cores} cores",
+        flops=FLOPS / 1e9,
+        megabytes=BYTES >> 20,
+        summary="\n".join(told),
         table="\n".join(table),
-    )  # fmt: skip
+    )
 
 
 PAGE = """# KernelBench
 
 Made by `python -m benchmarks.kernelbench CHECKOUT --json FILE --write docs/kernelbench.md`, of a checkout of
 [KernelBench](https://github.com/ScalingIntelligence/KernelBench), on {machine}. Of each problem
-the largest size is halved until a run takes at most {flops:g} GFLOP and {megabytes} MB. Results are compared over five seeds,
-within KernelBench's tolerance for f32. *eager* and *Inductor* (weights frozen, autotuned): how many times as
-long as the Dojo's, whose time is the heuristic pass's alone; medians over interleaved rounds.
+the largest size is halved until one run takes at most {flops:g} GFLOP and {megabytes} MB. Results are
+compared over five seeds, within KernelBench's tolerance for f32. *eager* and *Inductor* (weights frozen,
+autotuned): how many times as long as the Dojo's, whose time is the heuristic pass's alone; medians over
+interleaved rounds.
 
 {summary}
 
