@@ -1,0 +1,1 @@
+"""Players at work on graphs: which program runs in the place of each kernel."""

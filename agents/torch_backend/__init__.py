@@ -1,0 +1,13 @@
+"""PyTorch models: ``torch.compile(model, backend="dojo")``, and programs of ``torch.export``.
+
+Importing this registers the backend; an installed Dojo is found by its entry point without.
+"""
+
+from torch._dynamo import list_backends, register_backend
+
+from agents.torch_backend.backend import dojo
+
+if "dojo" not in list_backends(exclude_tags=()):
+    register_backend(dojo, name="dojo")
+
+__all__ = ["dojo"]

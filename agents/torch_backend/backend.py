@@ -1,0 +1,99 @@
+"""The backend ``dojo`` of ``torch.compile``: what it is called with, and when it leaves a graph to PyTorch."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.fx
+from functorch.compile import make_boxed_func
+from torch._dynamo import disable
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch._guards import TracingContext
+
+from agents.torch_backend.decompositions import decompositions
+from agents.torch_backend.settings import Settings
+from agents.torch_backend.splitting import split
+
+log = logging.getLogger(__name__)
+
+SHAPES = 16  # of one graph that are compiled, each for itself
+
+
+def dojo(
+    module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """Compile what TorchDynamo traced. Raises ValueError, a sentence, for options that there are not."""
+    if mode is not None:
+        raise ValueError(f"mode={mode!r} is Inductor's: for the Dojo give options={{'budget': 200}}.")
+    settings = Settings.of(options)
+    if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+        log.warning(
+            "The model stays in PyTorch: gradients are wanted, and the Dojo computes forward only. "
+            "Call it under torch.no_grad() or torch.inference_mode()."
+        )
+        return module.forward
+    if any(isinstance(x, torch.SymInt) for x in inputs):
+        return disable(_ByShape(module, settings), reason="the Dojo compiles for shapes itself")
+    return _compiled(module, inputs, settings)
+
+
+def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Settings) -> Callable[..., Any]:
+    """For these shapes: to ATen operators, without side effects, and split."""
+    fixed = _weights(module, inputs) if settings.freeze or _frozen() else {}
+
+    def forward(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+        # The placeholders are the traced module's, but those that are written to are no constants.
+        context = TracingContext.try_get()
+        written = set(context.fw_metadata.mutated_inp_runtime_indices) if context and context.fw_metadata else ()
+        kept = {k: t for k, t in fixed.items() if k not in written} if len(examples) == len(inputs) else {}
+        return make_boxed_func(split(graph, settings, kept))
+
+    compiled = aot_module_simplified(module, inputs, fw_compiler=forward, decompositions=decompositions())
+    return disable(compiled, reason="it is compiled by the Dojo")
+
+
+def _frozen() -> bool:
+    """Does PyTorch's own flag say that weights are constants? (Who sets it has imported it.)"""
+    config = sys.modules.get("torch._inductor.config")
+    return config is not None and bool(config.freezing)
+
+
+def _weights(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> dict[int, torch.Tensor]:
+    """Which inputs are parameters and buffers of modules."""
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    return {
+        k: tensor
+        for k, (node, tensor) in enumerate(zip(placeholders, inputs, strict=True))
+        if "_dynamo_static_input_type" in node.meta.get("tensor_dict", {}) and isinstance(tensor, torch.Tensor)
+    }
+
+
+class _ByShape:
+    """A graph whose sizes are symbols: compiled for each shape that it is called with."""
+
+    def __init__(self, module: torch.fx.GraphModule, settings: Settings) -> None:
+        self._module, self._settings = module, settings
+        self._known: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *given: Any) -> Any:
+        key = tuple(_shape(x) for x in given)
+        if key not in self._known:
+            if len(self._known) == SHAPES:
+                log.warning("More than %d shapes of one graph: the others stay in PyTorch.", SHAPES)
+            if len(self._known) >= SHAPES:
+                return self._module(*given)
+            self._known[key] = _compiled(self._module, given, self._settings)
+        return self._known[key](*given)
+
+
+def _shape(value: Any) -> Any:
+    """What compiled code hangs on of an argument."""
+    return (tuple(value.shape), value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,33 @@
+"""The operators of ATen, a file for each family. Importing this fills the table ``call.OPERATORS``."""
+
+from agents.torch_backend.operators import (
+    comparisons,
+    contractions,
+    convolutions,
+    copies,
+    creation,
+    elementwise,
+    gathering,
+    normalisations,
+    pooling,
+    reductions,
+    resizing,
+    scans,
+    views,
+)
+
+__all__ = [
+    "comparisons",
+    "contractions",
+    "convolutions",
+    "copies",
+    "creation",
+    "elementwise",
+    "gathering",
+    "normalisations",
+    "pooling",
+    "reductions",
+    "resizing",
+    "scans",
+    "views",
+]
