@@ -28,7 +28,9 @@ def entry(name: str, model: torch.nn.Module, budget: int) -> torch.nn.Module:
 
         config.freezing = True  # weights laid out once, as the Dojo does
         return torch.compile(model, dynamic=False, mode="max-autotune-no-cudagraphs")
-    options = {"budget": budget} if name == SEARCH else {}
+    import agents.torch_backend  # noqa: F401  # registers it
+
+    options = {"freeze": True} | ({"budget": budget} if name == SEARCH else {})
     return torch.compile(model, dynamic=False, backend="dojo", options=options)
 
 
