@@ -1,0 +1,307 @@
+"""KernelBench beside the Dojo: its problems, scaled to this machine, in PyTorch eager, Inductor and the Dojo.
+
+``python -m benchmarks.kernelbench PATH`` takes a checkout of ScalingIntelligence/KernelBench, of which
+nothing is copied. Problems run in a process that may crash. One is correct where its outputs agree with
+eager's for several seeds by KernelBench's own tolerance; what stays in PyTorch is told. Times are taken in
+interleaved rounds.
+
+The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved, as long as the
+problem can still be built, until a run needs at most GFLOPS and MEGABYTES.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import logging
+import math
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
+
+import agents.torch_backend  # noqa: F401  (registers the backend)
+from benchmarks.guarded import guarded
+
+GFLOPS, MEGABYTES = 1.0, 48.0  # of one run: operations, and inputs, weights and outputs together
+TOLERANCE = 1e-4  # KernelBench's, absolute and relative, of f32
+SEEDS = 3
+ROUND_SECONDS = 0.05
+DEADLINE = 600.0  # seconds for one problem
+
+
+@dataclass
+class Row:
+    """What came of a problem. ``seconds`` of a run, by contender: the median of the rounds' medians."""
+
+    level: int
+    name: str
+    status: str = "correct"  # or wrong, error, crash, timeout
+    message: str = ""
+    halvings: int = 0
+    stays: list[str] = field(default_factory=list)  # what the log says of PyTorch's part
+    compiling: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+# ---------------------------------------------------------------------------- problems
+
+
+class _Sizes(ast.NodeTransformer):
+    """Puts numbers in the place of the whole numbers that stand outside of functions and classes."""
+
+    def __init__(self, chosen: dict[int, int]) -> None:
+        self.chosen, self.found = chosen, list[int]()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if type(node.value) is not int:
+            return node
+        self.found.append(node.value)
+        return ast.copy_location(ast.Constant(self.chosen.get(len(self.found) - 1, node.value)), node)
+
+
+def problem(source: str, chosen: dict[int, int]) -> tuple[dict[str, Any], list[int]]:
+    """The names of a problem's file, with other sizes; and the sizes as it has them."""
+    sizes = _Sizes(chosen)
+    tree = ast.fix_missing_locations(sizes.visit(ast.parse(source)))
+    names: dict[str, Any] = {"__name__": "problem"}
+    exec(compile(tree, "problem", "exec"), names)
+    return names, sizes.found
+
+
+def made(names: dict[str, Any]) -> tuple[torch.nn.Module, list[Any]]:
+    """The model and inputs of a problem."""
+    init = names["get_init_inputs"]()
+    model = (
+        names["Model"](**init[1]) if len(init) == 2 and isinstance(init[1], dict) else names["Model"](*init)
+    )
+    return model, names["get_inputs"]()
+
+
+def needs(names: dict[str, Any]) -> tuple[float, float]:
+    """GFLOP and MB of a run, without running it."""
+    with FakeTensorMode(), torch.no_grad(), FlopCounterMode(display=False) as counted:
+        model, inputs = made(names)
+        outputs = model(*inputs)
+    tensors = [*inputs, *model.parameters(), *(outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+    size = sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
+    return counted.get_total_flops() / 1e9, size / 1e6
+
+
+def scaled(source: str) -> tuple[dict[str, Any], int]:
+    """A problem that fits, and how often a size was halved."""
+    names, sizes = problem(source, {})
+    chosen, fixed, halvings = dict(enumerate(sizes)), set[int](), 0
+    gflops, megabytes = needs(names)
+    while gflops > GFLOPS or megabytes > MEGABYTES:
+        free = [k for k in chosen if k not in fixed and chosen[k] > 1]
+        if not free:
+            break
+        largest = max(free, key=lambda k: chosen[k])
+        tried = {**chosen, largest: chosen[largest] // 2}
+        try:
+            other, _ = problem(source, tried)
+            less = needs(other)
+        except Exception:  # of whatever kind a model that cannot be built raises
+            less = (gflops, megabytes)
+        if less[0] <= gflops and less[1] <= megabytes and less != (gflops, megabytes):
+            names, chosen, (gflops, megabytes), halvings = other, tried, less, halvings + 1
+        else:
+            fixed.add(largest)
+    return names, halvings
+
+
+# ---------------------------------------------------------------------------- one problem
+
+
+@contextmanager
+def told(stays: list[str]) -> Iterator[None]:
+    """Collects what the backend says stays in PyTorch."""
+    handler = logging.Handler()
+    handler.emit = lambda record: stays.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("agents.torch_backend")
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def ran(path: Path, others: Sequence[str], budget: int, rounds: int) -> Row:
+    """One problem: compiled, held against eager, timed."""
+    row = Row(int(re.sub(r"\D", "", path.parent.name)), path.stem)
+    try:
+        names, row.halvings = scaled(path.read_text())
+        with told(row.stays), torch.no_grad():
+            _compare(names, row, others, budget, rounds)
+    except Exception as fault:  # a row says so, and the other problems go on
+        row.status, row.message = "error", f"{type(fault).__name__}: {str(fault)[:400]}"
+    finally:
+        torch.compiler.reset()
+    return row
+
+
+def _compare(names: dict[str, Any], row: Row, others: Sequence[str], budget: int, rounds: int) -> None:
+    torch.manual_seed(0)
+    model, inputs = made(names)
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    options = {"freeze": True}
+    compiled: dict[str, Callable[..., Any]] = {"dojo": torch.compile(model, backend="dojo", options=options)}
+    if budget:
+        compiled["search"] = torch.compile(model, backend="dojo", options={**options, "budget": budget})
+    if "inductor" in others:
+        compiled["inductor"] = torch.compile(model, options={"freezing": True, "max_autotune": True})
+    begin = time.perf_counter()
+    compiled["dojo"](*inputs)
+    row.compiling = time.perf_counter() - begin
+    for seed in range(SEEDS):
+        torch.manual_seed(seed)
+        inputs = names["get_inputs"]()
+        wanted = model(*inputs)
+        for name, function in compiled.items():
+            _restore(model, state)
+            apart = _apart(function(*inputs), wanted)
+            if apart and name != "inductor":
+                row.status, row.message = "wrong", f"{name}: {apart}"
+                return
+        _restore(model, state)
+    if not rounds:
+        return
+    contenders = {"eager": model, **compiled}
+    row.seconds = _timed({name: lambda f=f: f(*inputs) for name, f in contenders.items()}, rounds)
+
+
+def _restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
+    """Undo what a run wrote: the running statistics of batches."""
+    for key, value in model.state_dict().items():
+        if not torch.equal(value, state[key]):
+            value.copy_(state[key])
+
+
+def _apart(ours: Any, wanted: Any) -> str:
+    """How results differ, empty where they agree."""
+    pairs = zip(ours, wanted, strict=True) if isinstance(wanted, (list, tuple)) else [(ours, wanted)]
+    for mine, theirs in pairs:
+        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            return f"{mine.dtype} {list(mine.shape)} for {theirs.dtype} {list(theirs.shape)}"
+        if not torch.allclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
+            return f"off by {(mine - theirs).abs().max().item():.3g}"
+    return ""
+
+
+def _timed(contenders: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Seconds of a run of each, in interleaved rounds."""
+    runs = {}
+    for name, run in contenders.items():
+        run()
+        begin = time.perf_counter()
+        run()
+        runs[name] = max(1, min(1000, int(ROUND_SECONDS / (time.perf_counter() - begin + 1e-9))))
+    medians: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            samples = []
+            for _ in range(runs[name]):
+                begin = time.perf_counter()
+                run()
+                samples.append(time.perf_counter() - begin)
+            medians[name].append(statistics.median(samples))
+    return {name: statistics.median(each) for name, each in medians.items()}
+
+
+# ---------------------------------------------------------------------------- all problems
+
+
+def table(rows: Sequence[Row]) -> str:
+    """What came of all, by level, and a row for each problem."""
+    lines = []
+    for level in sorted({row.level for row in rows}):
+        own = [row for row in rows if row.level == level]
+        right = [row for row in own if row.status == "correct"]
+        whole = [row for row in right if not row.stays]
+        lines.append(
+            f"- Level {level}: {len(right)} of {len(own)} correct, {len(whole)} of them whole in the Dojo."
+        )
+        for name in ("eager", "inductor"):
+            ratios = [r.seconds[name] / r.seconds["dojo"] for r in right if name in r.seconds]
+            if ratios:
+                mean = math.exp(statistics.fmean(map(math.log, ratios)))
+                faster = sum(ratio > 1 for ratio in ratios)
+                lines.append(
+                    f"  Against {name}: {mean:.2f} (geometric mean), faster in {faster} of {len(ratios)}."
+                )
+    lines += [
+        "",
+        "| level | problem | halved | eager, ms | inductor, ms | dojo, ms | |",
+        "|---|---|---:|---:|---:|---:|---|",
+    ]
+    for row in rows:
+        times = [
+            f"{row.seconds[n] * 1e3:.3g}" if n in row.seconds else "" for n in ("eager", "inductor", "dojo")
+        ]
+        note = "; ".join(
+            filter(None, (row.status if row.status != "correct" else "", row.message, *row.stays))
+        )
+        note = note.replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {row.level} | {row.name} | {row.halvings} | {' | '.join(times)} | {note} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", type=Path, help="a checkout of KernelBench")
+    parser.add_argument("--levels", default="1,2", help="such as 1,2,3")
+    parser.add_argument("--only", default="", help="problems whose file has this in its name")
+    parser.add_argument("--against", default="eager", help="eager,inductor")
+    parser.add_argument(
+        "--budget", type=int, default=0, help="programs that a search measures for each problem"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="of times; 0: none are taken")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="problems at once; more than 1 is for results alone"
+    )
+    parser.add_argument("--json", type=Path, help="a file for all rows")
+    given = parser.parse_args()
+    folders = [given.path / "KernelBench" / f"level{level}" for level in given.levels.split(",")]
+    paths = [path for folder in folders for path in sorted(folder.glob("*.py"), key=_number)]
+    paths = [path for path in paths if given.only in path.name]
+    if not paths:
+        parser.error(f"{given.path} has no such problem: is it a checkout of KernelBench?")
+
+    def one(number: int) -> Row:
+        return ran(paths[number], given.against.split(","), given.budget, given.rounds)
+
+    results = guarded(one, len(paths), DEADLINE, given.jobs)
+    rows = [
+        each if isinstance(each, Row) else Row(int(path.parent.name[5:]), path.stem, each)
+        for each, path in zip(results, paths, strict=True)
+    ]
+    print(table(rows), end="")
+    if given.json:
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+
+
+def _number(path: Path) -> int:
+    return int(path.name.partition("_")[0])
+
+
+if __name__ == "__main__":
+    main()
