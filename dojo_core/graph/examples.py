@@ -70,7 +70,7 @@ class _Sketch:
         shape = np.broadcast_shapes(*(self.shapes[each] for each in inputs))
 
         def emit(b: p.Builder, *arrays: p.Array) -> p.Array:
-            return p.formula(b, text, **dict(zip("abc", arrays, strict=False)))
+            return p.formula(b, text, dtype=None, **dict(zip("abc", arrays, strict=False)))
 
         return self.node(name, operator, Kind.POINTWISE, inputs, shape, emit)
 

@@ -18,8 +18,8 @@ class KernelView:
     """A kernel of a model. Seconds are of one run, measured alone.
 
     ``start`` is its start program's time, ``seconds`` that of the fastest verified program, which ``moves``
-    lead to and ``player`` came to first. ``state`` is empty, ``waiting``, ``measuring`` or ``failed``, and
-    ``message`` says why it failed.
+    lead to and ``player`` came to first; ``busy``: taken on a busy machine. ``state`` is empty, ``waiting``,
+    ``measuring`` or ``failed``, and ``message`` says why it failed.
     """
 
     name: str
@@ -28,6 +28,7 @@ class KernelView:
     shape: str  # of what it gives
     start: float | None = None
     seconds: float | None = None
+    busy: bool = False
     moves: int | None = None
     player: str = ""
     limit: Roofline | None = None

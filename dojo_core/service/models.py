@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
+import re
 import shutil
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -27,7 +29,7 @@ from dojo_core.export.library import model_library
 from dojo_core.extras import NotInstalled
 from dojo_core.files import replace_text
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
-from dojo_core.from_onnx.ports import NotImported
+from dojo_core.from_onnx.ports import Given, NotImported
 from dojo_core.from_onnx.reader import model_of
 from dojo_core.from_onnx.values import Refusal
 from dojo_core.game import Game, GameFull
@@ -56,7 +58,8 @@ POLICY = "reassoc"
 KEPT = 50  # models of an owner
 IN_MEMORY = 4  # graphs with their constants, those looked at last
 REASONS = 8  # why a file is not taken in, told at once
-TEXT, ABOUT = "model.dojo", "about.json"
+TEXT, ABOUT, DELETED = "model.dojo", "about.json", ".deleted"
+NONE = "There is no model with this id here: it was deleted, or the address is wrong."
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,12 @@ class Card:
 
 @dataclass
 class _Work:
-    """What is being measured of a model. ``passed``: what the heuristic pass made of a kernel, None where it
-    could not play; ``asked``: kernels whose limit was asked for."""
+    """What is being measured of a model. ``again``: all of it was, and what was taken on a busy machine is
+    taken again. ``passed``: what the heuristic pass made of a kernel, None where it could not play; ``asked``:
+    kernels whose limit was asked for."""
 
     on: bool = False
+    again: bool = False
     passed: dict[str, Choice | None] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     errand: bool = False  # one is under way
@@ -128,18 +133,37 @@ class Models:
                 return self._kept(example.title, f"example {name}".encode(), owner, example.make)
         raise Refused("There is no such example.")
 
-    def take_in(self, name: str, content: bytes, owner: str) -> str:
-        """An ONNX file as a model of the owner's, the same file once; its id. Raises Refused."""
+    def take_in(self, name: str, content: bytes, owner: str, shapes: str = "") -> str:
+        """An ONNX file as a model of the owner's, the same file once; its id. Raises Refused.
+
+        ``shapes`` are those of inputs that have none of fixed sizes: ``x=1x3x224x224 mask=1x128``.
+        """
         title = " ".join(name.removesuffix(".onnx").split())[:60] or "model"
-        return self._kept(title, content, owner, lambda: _imported(title, content))
+        given = _given(shapes)
+        said = f"{sorted(given.items())}\n".encode() if given else b""
+        return self._kept(title, said + content, owner, lambda: _imported(title, content, given))
 
     def delete(self, model: str, owner: str) -> None:
-        """Forget a model; games on its kernels stay. Raises Refused where it is somebody else's."""
+        """Forget a model, until the next one ``restore`` brings it back; games on its kernels stay.
+
+        Raises Refused where it is somebody else's.
+        """
         self._own(model, owner)
         self.stop(model)
         with self._lock:
             self._opened.pop(model, None)
-            shutil.rmtree(self._folder / model, ignore_errors=True)
+            for before in self._folder.glob(f"*{DELETED}"):
+                if self._read(before.name).owner == owner:
+                    shutil.rmtree(before, ignore_errors=True)
+            os.replace(self._folder / model, self._folder / f"{model}{DELETED}")
+
+    def restore(self, model: str, owner: str) -> None:
+        """Undo ``delete``. Raises Refused where that is too late."""
+        with self._lock:
+            if not _is_id(model) or self._read(f"{model}{DELETED}").owner != owner:
+                raise Refused(NONE)
+            if not (self._folder / model).exists():
+                os.replace(self._folder / f"{model}{DELETED}", self._folder / model)
 
     def _kept(self, title: str, content: bytes, owner: str, make: Callable[[], Graph]) -> str:
         model = hashlib.sha256(owner.encode() + b"\n" + content).hexdigest()[:12]
@@ -158,17 +182,20 @@ class Models:
         return model
 
     def _about(self, model: str) -> About:
-        if not (model.isascii() and model.isalnum() and len(model) <= 32):
-            raise Refused("There is no model with this id here.")
+        if not _is_id(model):
+            raise Refused(NONE)
+        return self._read(model)
+
+    def _read(self, folder: str) -> About:
         try:
-            return About(**read_object((self._folder / model / ABOUT).read_bytes()))
+            return About(**read_object((self._folder / folder / ABOUT).read_bytes()))
         except (OSError, NotJson, TypeError):
-            raise Refused("There is no model with this id here.") from None
+            raise Refused(NONE) from None
 
     def _own(self, model: str, owner: str) -> About:
         about = self._about(model)
         if about.owner != owner:
-            raise Refused("This model is somebody else's: drop its file here to have one of your own.")
+            raise Refused("This model is somebody else's: drop its file to have one of your own.")
         return about
 
     def _note(self, model: str, about: About) -> None:
@@ -208,7 +235,8 @@ class Models:
         best, start = self._best(game), self._known(game)
         if best is not None:
             moves = len(best.line.splitlines()) if best.line or best.program_hash == game.start.hash else None
-            view = replace(view, seconds=best.seconds, moves=moves, player=best.player)
+            busy = best.conditions.busy
+            view = replace(view, seconds=best.seconds, busy=busy, moves=moves, player=best.player)
             view = replace(view, limit=roofline.known(self._catalogue, _question(game)))
         if start is not None and start.status == "ok":
             view = replace(view, start=start.seconds)
@@ -240,9 +268,15 @@ class Models:
 
     def measure(self, model: str, owner: str) -> None:
         """Begin: the pass plays each kernel, its program and the start are verified and timed, then the
-        machine's limits. ``go_on`` must be asked now and then, or it pauses. Raises Refused."""
+        machine's limits. Where all that is known, times of a busy machine are taken again.
+
+        ``go_on`` must be asked now and then, or it pauses. Raises Refused.
+        """
         self._own(model, owner)
-        self._open(model).work.on = True
+        opened = self._open(model)
+        work = opened.work
+        work.on, work.again = True, work.asked == opened.starts.keys()
+        work.asked.clear()
         self.go_on(model)
 
     def stop(self, model: str) -> None:
@@ -267,7 +301,10 @@ class Models:
             queue.want(_measured_for(model), sorted(tasks, key=lambda each: each[0]))
             if work.errand:
                 return True
-            waits = bool(queue.open_tasks(_measured_for(model)))
+            player = _measured_for(model)
+            waits = bool(
+                queue.open_tasks(player) if work.again else queue.of(_key(opened.starts)).wanted(player)
+            )
             ahead = sorted(opened.starts, key=lambda name: -_work(opened, name))
             name = next((each for each in ahead if each not in work.passed), None)
             if name is not None:
@@ -277,7 +314,8 @@ class Models:
             if unlimited:
                 work.asked.add(unlimited[0])
                 question = _question(opened.starts[unlimited[0]])
-                if roofline.doubtful(self._catalogue, question):
+                unknown = roofline.known(self._catalogue, question) is None
+                if unknown or (work.again and roofline.doubtful(self._catalogue, question)):
                     self._send(opened, f"roofline/{unlimited[0]}", lambda: self._limit(question))
                 return True
             work.on = waits
@@ -357,10 +395,33 @@ class Models:
             raise Refused(str(fault)) from None
 
 
-def _imported(title: str, content: bytes) -> Graph:
+def _is_id(model: str) -> bool:
+    return model.isascii() and model.isalnum() and len(model) <= 32
+
+
+def _given(shapes: str) -> dict[str, tuple[int, ...]]:
+    """Shapes as a person writes them, by the input's name. Raises Refused."""
+    given: dict[str, tuple[int, ...]] = {}
+    for said in shapes.replace(",", " ").replace("--shape ", " ").split():  # as it is told, too
+        name, _, sizes = said.rpartition("=")
+        if not name or not re.fullmatch(r"\d{1,9}(x\d{1,9})*", sizes):
+            raise Refused(f"{said[:80]}: write an input and its shape, such as x=1x3x224x224.")
+        given[name] = tuple(map(int, sizes.split("x")))
+    return given
+
+
+def _imported(title: str, content: bytes, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
     """Raises Refused with a sentence, or with one for each reason."""
     try:
-        return graph_of(nodes_of(model_of(content, f"{title}.onnx"), name=title))
+        model = model_of(content, f"{title}.onnx")
+        inputs = [each.name for each in model.graph.input]
+        unknown = [name for name in shapes if name not in inputs]
+        if unknown:
+            raise Refused(f"{title} has no input {unknown[0][:80]}: its inputs are {', '.join(inputs)}.")
+        given = {name: Given(shape=sizes) for name, sizes in shapes.items()}
+        return graph_of(nodes_of(model, given, title))
+    except Refused:
+        raise
     except NotImported as refused:
         reasons = [str(reason) for reason in refused.reasons]
         more = f"\nand {len(reasons) - REASONS} more." if len(reasons) > REASONS else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -34,9 +35,10 @@ def page() -> None:
             text, button = st.columns([4, 1.3], vertical_alignment="center")
             text.markdown(f"**{example.title}**  \n{example.about}")
             if button.button("Open", key=f"model_example_{example.name}", width="stretch"):
-                _open(lambda name=example.name: the_models().example(name, the_owner()))
+                _open(partial(the_models().example, example.name, the_owner()))
     with right:
         st.subheader("Your models")
+        _deleted()
         cards = the_models().cards(the_owner())
         if not cards:
             st.caption("None yet. What you open is kept, with its games and times.")
@@ -45,15 +47,20 @@ def page() -> None:
 
 
 def _drop() -> None:
+    place = st.container()
+    shapes = st.text_input(
+        "Shapes of inputs whose sizes are open", key="model_shapes", max_chars=400,
+        placeholder="x=1x3x224x224", help="Several with spaces between them; empty where the file says all.",
+    )  # fmt: skip
     turn = st.session_state.setdefault("model_turn", 0)
-    file = st.file_uploader(
+    file = place.file_uploader(
         "Drop an ONNX file", type=["onnx"], key=f"model_file-{turn}", max_upload_size=LARGEST,
         help="Its weights in it, its shapes static. dojo import takes larger ones, and others' shapes.",
     )  # fmt: skip
     if file is not None:
         st.session_state["model_turn"] = turn + 1  # another uploader, an empty one
         with st.spinner("Its operators become kernels …"):
-            _open(lambda: the_models().take_in(file.name, file.getvalue(), the_owner()))
+            _open(lambda: the_models().take_in(file.name, file.getvalue(), the_owner(), shapes))
 
 
 def _open(make: Callable[[], str]) -> None:
@@ -74,4 +81,24 @@ def _row(card: Card) -> None:
         shell.readdress(m=card.id)
     if delete.button("Delete", key=f"model_delete_{card.id}", width="stretch"):
         the_models().delete(card.id, the_owner())
+        st.session_state["model_deleted"] = card
         st.rerun()
+
+
+def _deleted() -> None:
+    """What was deleted last, and the way back."""
+    card: Card | None = st.session_state.get("model_deleted")
+    if card is None:
+        return
+    message, undo = st.columns([5, 1.3], vertical_alignment="center")
+    with message:
+        shell.notice(f"Deleted {card.about.title}; its games stay.")
+
+    def bring_back() -> None:
+        st.session_state.pop("model_deleted")
+        try:
+            the_models().restore(card.id, the_owner())
+        except Refused as refusal:
+            st.session_state["model_said"] = str(refusal)
+
+    undo.button("Undo", on_click=bring_back, key="model_undo", width="stretch")

@@ -40,19 +40,22 @@ def draw(view: ModelView, opened: Collection[int], worst: str, acted: Callable[[
 def shown(view: ModelView, opened: Collection[int], worst: str = "") -> dict[str, Any]:
     """What the component draws, in words and in shares of 1."""
     drawn = rows(view.graph, opened)
-    kernels = list(view.kernels.values())
-    place = {each.name: number for number, each in enumerate(view.timed)}
-    kernels.sort(key=lambda each: place.get(each.name, len(kernels)))
+    untimed = [each for each in view.kernels.values() if each.seconds is None]
     return {
         "id": view.id,
         "worst": worst,
         "lanes": width(drawn),
         "rows": [_row(view, row, opened) for row in drawn],
-        "kernels": [_kernel(view, each) for each in kernels],
+        "kernels": [_kernel(view, each) for each in (*view.timed, *untimed)],
     }
 
 
 def _row(view: ModelView, row: Row, opened: Collection[int]) -> dict[str, Any]:
+    lanes = {"lane": row.lane, "past": row.past, "read": row.read, "given": row.given}
+    if row.tensor:
+        tensor = view.graph.tensors[row.tensor]
+        name = view.graph.label(row.tensor)
+        return {"tensor": name, "about": tensor.kind, "searched": name.lower(), **lanes}
     calls = [view.graph.calls[number] for number in row.calls]
     kernel = view.kernels[calls[0].kernel]
     taken = None if kernel.seconds is None else len(calls) * kernel.seconds
@@ -67,10 +70,7 @@ def _row(view: ModelView, row: Row, opened: Collection[int]) -> dict[str, Any]:
         "times": len(calls),
         "block": block,
         "within": row.within,
-        "lane": row.lane,
-        "past": row.past,
-        "read": row.read,
-        "given": row.given,
+        **lanes,
         "share": None if taken is None or not view.seconds else taken / view.seconds,
         "limit": kernel.of_limit,
         "time": "" if taken is None else seconds_text(taken),

@@ -6,8 +6,10 @@ import streamlit as st
 
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service import Refused
+from dojo_core.service.library import file_name
 from dojo_core.service.model_view import ModelView, advice
 from pages import shell
+from pages.model import tuning
 from pages.model.component import Action, draw
 from pages.shared import the_models, the_owner, the_player, the_service
 
@@ -16,32 +18,37 @@ POLL = 1.0  # seconds, while something is measured
 
 def page(view: ModelView) -> None:
     calls, kernels = len(view.graph.calls), len(view.kernels)
-    shell.head(
-        view.title,
-        f"{kernels} kernel{'' if kernels == 1 else 's'} in {calls} call{'' if calls == 1 else 's'}. What a "
-        "game or an agent finds of one is in the model as soon as it is measured.",
-    )
-    _actions(view)
+    left, right = st.columns([1, 1], vertical_alignment="center")
+    with left:
+        shell.head(
+            view.title,
+            f"{kernels} kernel{'' if kernels == 1 else 's'} in {calls} call{'' if calls == 1 else 's'}. What "
+            "a game or an agent finds is in the model as soon as it is measured.",
+        )
+    with right:
+        _actions(view)
+    working = view.measuring or any(run.works for run in tuning.runs(view))
 
     def look_again() -> None:
         models = the_models()
-        going_on = models.go_on(view.id) if view.measuring else False
+        going_on = models.go_on(view.id)
         latest = models.view(view.id, the_owner())
         next_thing = advice(latest)
         shell.notice(next_thing.sentence)
         if latest.down:
             shell.notice(f"The measurer has stopped: {latest.down}", "error")
-        if view.measuring:
+        if working:
             shell.tell_of_waiting("model")
         shell.facts(_facts(latest))
         draw(latest, _opened(view.id), next_thing.kernel, lambda action: _acted(view.id, action))
+        tuning.show(latest)
         _said()
         if st.session_state.pop("model_go", False):
             shell.go("play")
-        if going_on != view.measuring:
+        if (going_on or any(run.works for run in tuning.runs(latest))) != working:
             st.rerun()
 
-    st.fragment(run_every=POLL if view.measuring else None)(look_again)()
+    st.fragment(run_every=POLL if working else None)(look_again)()
 
 
 def _facts(view: ModelView) -> str:
@@ -50,20 +57,43 @@ def _facts(view: ModelView) -> str:
     facts = [f"All calls, each measured alone: {seconds_text(view.seconds)}"]
     if view.start is not None and view.start > view.seconds:
         facts.append(f"the start programs: {seconds_text(view.start)} ({view.start / view.seconds:.3g}×)")
+    if any(each.busy for each in view.timed):
+        facts.append("▲ taken on a busy machine: longer than it need be")
     return " · ".join(facts)
 
 
 def _actions(view: ModelView) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", key="model-actions"):
+    models, owner = the_models(), the_owner()
+    with st.container(
+        horizontal=True, vertical_alignment="center", horizontal_alignment="right", key="model-actions"
+    ):
         if view.measuring:
             if st.button("Stop", key="model_stop"):
-                the_models().stop(view.id)
+                models.stop(view.id)
                 st.rerun()
-        elif st.button("Measure", type="primary", key="model_measure"):
-            the_models().measure(view.id, the_owner())
+        elif st.button(
+            "Measure", type="primary", key="model_measure",
+            help="The heuristic pass plays each kernel; its program and the start are verified and timed.",
+        ):  # fmt: skip
+            models.measure(view.id, owner)
             st.rerun()
+        tuning.offer(view)
+        st.download_button(
+            "C library", lambda: _archive(view.id), f"{file_name(view.title)}.zip", "application/zip",
+            key="model_export", on_click="ignore",
+            help="The whole model: C files, a function that runs it, its weights, CMake, a Python package.",
+        )  # fmt: skip
         if st.button("All models", key="model_all"):
+            st.session_state.model = ""
             shell.readdress(m=None)
+
+
+def _archive(model: str) -> bytes | str:
+    """The library, or in its place the sentence why there is none."""
+    try:
+        return the_models().archive(model, the_owner())
+    except Refused as refusal:
+        return f"Not exported. {refusal}\n"
 
 
 def _opened(model: str) -> set[int]:
@@ -78,12 +108,11 @@ def _acted(model: str, action: Action) -> None:
         case "block", {"first": int(first)}:
             _opened(model).symmetric_difference_update({first})
         case "open", {"kernel": str(kernel)}:
+            service, player = the_service(), the_player()
             try:
-                game = the_models().game(model, kernel, the_owner())
-                the_service().sit_down(the_player(), game)
-                the_service().say(
-                    the_player(),
-                    "What is measured here is in the model at once: Model in the bar leads back.",
+                service.sit_down(player, the_models().game(model, kernel, the_owner()))
+                service.say(
+                    player, "What is measured here is in the model at once: Model in the bar leads back."
                 )
                 st.session_state.model_go = True
             except Refused as refusal:

@@ -117,6 +117,12 @@ class Model {
     const { kernel, nodes, times, block } = row;
     const dot = el("i", {});
     dot.style.left = `${EDGE + LANE * row.lane}px`;
+    if (row.tensor !== undefined) {
+      const tensor = el("div", { class: "row tensor" }, lanes(count, row), dot,
+        el("div", { class: "call" }, el("span", { class: "name" }, row.tensor), el("span", { class: "nodes" }, row.about)));
+      tensor.searched = row.searched;
+      return [tensor];
+    }
     const limit = row.limit === null ? "" : `${percent(row.limit)} of limit`;
     const about = [row.time && `${row.time} of a run`, nodes, limit && `runs at ${limit}`].filter(Boolean).join(" · ");
     const drawn = el("div", { class: `row${row.within === null ? "" : " within"}${kernel === worst ? " worst" : ""}`, "data-kernel": kernel },

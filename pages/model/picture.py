@@ -8,7 +8,7 @@ often, until somebody opens it. The rows can be read on a telephone, and hundred
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dojo_core.graph.graph import Call, Graph
 
@@ -31,14 +31,16 @@ class Block:
 
 @dataclass(frozen=True)
 class Row:
-    """A call, or several that stand together in a block that is closed: ``calls`` are their numbers.
+    """A call, or several that stand together in a block that is closed: ``calls`` are their numbers. Without
+    any it is an input or an output of the model, ``tensor``.
 
     ``block`` is the block that begins here; ``within`` that to which the row belongs, by its first call.
-    ``lane`` is where the call stands; ``past`` are lanes that go by, ``read`` those that lead to it from
+    ``lane`` is where the row's dot stands; ``past`` are lanes that go by, ``read`` those that lead to it from
     above and ``given`` those that leave it downwards. A lane that is read and goes on is in ``past`` as well.
     """
 
     calls: tuple[int, ...]
+    tensor: str
     block: Block | None
     within: int | None
     lane: int
@@ -47,7 +49,16 @@ class Row:
     given: tuple[int, ...]
 
 
-_Unit = tuple[tuple[int, ...], Block | None, int | None]  # the first three of a row
+@dataclass(frozen=True)
+class _Unit:
+    """A row before it has lanes: the names of the tensors that it reads and gives."""
+
+    reads: Sequence[str]
+    gives: Sequence[str]
+    calls: tuple[int, ...] = ()
+    tensor: str = ""
+    block: Block | None = None
+    within: int | None = None
 
 
 def blocks(calls: Sequence[Call]) -> list[Block]:
@@ -87,43 +98,41 @@ def _comes_again(kernels: Sequence[str], run: Block) -> bool:
 
 
 def rows(graph: Graph, opened: Collection[int] = ()) -> list[Row]:
-    """The picture from top to bottom; ``opened`` are blocks that show all calls, by the first one's."""
-    units: list[_Unit] = []
+    """The picture from top to bottom; ``opened`` are blocks that show all calls, by the first one of each."""
+    units = [_Unit([], [name], tensor=name) for name in graph.inputs]
     starts = {block.first: block for block in blocks(graph.calls)}
+    # What a later repetition of a closed block gives is, for whoever reads it, what the first one gives.
+    same: dict[str, str] = {}
     at = 0
     while at < len(graph.calls):
-        block = starts.get(at)
-        if block is None:
-            units.append(((at,), None, None))
-            at += 1
-            continue
-        shown = block.calls if at in opened else block.length
-        for number in range(shown):
-            same = range(at + number, at + block.calls, block.length) if at not in opened else (at + number,)
-            units.append((tuple(same), block if number == 0 else None, at))
+        block = starts.get(at) or Block(at, 1, 1)
+        closed = at not in opened
+        for number in range(block.length if closed else block.calls):
+            first = at + number
+            calls = tuple(range(first, at + block.calls, block.length)) if closed else (first,)
+            call = graph.calls[first]
+            for other in calls:
+                same |= zip(graph.calls[other].outputs, call.outputs, strict=True)
+            begins, within = (block if number == 0 else None, at) if block.times > 1 else (None, None)
+            units.append(_Unit(call.inputs, call.outputs, calls, "", begins, within))
         at += block.calls
-    return _drawn(graph, units)
+    units += [_Unit([name], [], tensor=name) for name in graph.outputs]
+    named = [replace(unit, reads=[same.get(name, name) for name in unit.reads]) for unit in units]
+    return _drawn(named)
 
 
-def _drawn(graph: Graph, units: Sequence[_Unit]) -> list[Row]:
-    """Lanes for the tensors between rows. Calls that stand together read and give what the first of them
-    does: what a later repetition gives is, for whoever reads it, what the first one gives."""
-    same: dict[str, str] = {}
-    for calls, _, _ in units:
-        first = graph.calls[calls[0]].outputs
-        for call in calls:
-            same |= zip(graph.calls[call].outputs, first, strict=True)
+def _drawn(units: Sequence[_Unit]) -> list[Row]:
+    """Lanes for the tensors between rows."""
     reads: list[list[str]] = []
-    given_before: set[str] = set()
+    known: set[str] = set()
     last: dict[str, int] = {}
-    for number, (calls, _, _) in enumerate(units):
-        wanted = dict.fromkeys(same.get(name, name) for name in graph.calls[calls[0]].inputs)
-        reads.append([name for name in wanted if name in given_before])
+    for number, unit in enumerate(units):
+        reads.append([name for name in dict.fromkeys(unit.reads) if name in known])  # no constants
         last |= dict.fromkeys(reads[-1], number)
-        given_before.update(graph.calls[calls[0]].outputs)
+        known.update(unit.gives)
     lanes: list[str | None] = []
     drawn: list[Row] = []
-    for number, (calls, block, within) in enumerate(units):
+    for number, unit in enumerate(units):
         read = sorted(lanes.index(name) for name in reads[number] if name in lanes)
         ends = [lane for lane in read if last[lanes[lane] or ""] == number]
         past = [lane for lane, name in enumerate(lanes) if name is not None and lane not in ends]
@@ -131,15 +140,15 @@ def _drawn(graph: Graph, units: Sequence[_Unit]) -> list[Row]:
             lanes[lane] = None
         here = ends[0] if ends else _free(lanes)
         given: list[int] = []
-        for name in graph.calls[calls[0]].outputs:
+        for name in unit.gives:
             lane = here if not given else _free(lanes)
             if name not in last or lane >= LANES:
                 continue  # nobody below reads it, or there is no place
             lanes.extend([None] * (lane + 1 - len(lanes)))
             lanes[lane] = name
             given.append(lane)
-        row = Row(calls, block, within, min(here, LANES - 1), tuple(past), tuple(read), tuple(given))
-        drawn.append(row)
+        place = min(here, LANES - 1), tuple(past), tuple(read), tuple(given)
+        drawn.append(Row(unit.calls, unit.tensor, unit.block, unit.within, *place))
     return drawn
 
 
