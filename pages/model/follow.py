@@ -40,8 +40,9 @@ def page(view: ModelView) -> None:
         if working:
             shell.tell_of_waiting("model")
         shell.facts(_facts(latest))
+        tuning.show(latest, working=True)
         draw(latest, _opened(view.id), next_thing.kernel, lambda action: _acted(view.id, action))
-        tuning.show(latest)
+        tuning.show(latest, working=False)
         _said()
         if st.session_state.pop("model_go", False):
             shell.go("play")
@@ -79,7 +80,7 @@ def _actions(view: ModelView) -> None:
             st.rerun()
         tuning.offer(view)
         st.download_button(
-            "C library", lambda: _archive(view.id), f"{file_name(view.title)}.zip", "application/zip",
+            "C library", lambda: _archive(view.id, owner), f"{file_name(view.title)}.zip", "application/zip",
             key="model_export", on_click="ignore",
             help="The whole model: C files, a function that runs it, its weights, CMake, a Python package.",
         )  # fmt: skip
@@ -88,10 +89,10 @@ def _actions(view: ModelView) -> None:
             shell.readdress(m=None)
 
 
-def _archive(model: str) -> bytes | str:
-    """The library, or in its place the sentence why there is none."""
+def _archive(model: str, owner: str) -> bytes | str:
+    """The library, or in its place the sentence why there is none. Made outside of the tab's session."""
     try:
-        return the_models().archive(model, the_owner())
+        return the_models().archive(model, owner)
     except Refused as refusal:
         return f"Not exported. {refusal}\n"
 

@@ -20,6 +20,7 @@ from pages.shared import the_models, the_owner, the_service
 from pages.watch.lanes import Lane, ratio
 
 USUAL = "annealing-lines"
+LISTED = 6  # runs shown at once
 MOST = 4  # kernels at once: more runs only wait for each other's measurements
 
 
@@ -71,14 +72,13 @@ def _start(view: ModelView, chosen: Sequence[KernelView], agent: str, programs: 
         st.session_state.model_toast = str(refusal)
 
 
-def show(view: ModelView) -> None:
-    """The runs, each in a line."""
+def show(view: ModelView, working: bool) -> None:
+    """The runs that go on, or those that are over, each in a line."""
     kernels = the_models().games(view.id, the_owner())
-    listed = runs(view)
-    if not listed:
-        return
-    shell.heading("Agents on its kernels")
-    for each in listed[:8]:
+    listed = [each for each in runs(view) if each.works == working][:LISTED]
+    if listed and not working:
+        shell.heading("Agents that played its kernels")
+    for each in listed:
         _row(each, kernels[each.spec.saved])
 
 
