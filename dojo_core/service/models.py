@@ -27,10 +27,10 @@ from dojo_core.export import Choice, NotExported, zipped
 from dojo_core.export.choice import of_heuristic
 from dojo_core.export.library import model_library
 from dojo_core.extras import NotInstalled
-from dojo_core.files import replace_text
+from dojo_core.files import naming, replace_text
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
 from dojo_core.from_onnx.ports import Given, NotImported
-from dojo_core.from_onnx.reader import model_of
+from dojo_core.from_onnx.reader import read_model
 from dojo_core.from_onnx.values import Refusal
 from dojo_core.game import Game, GameFull
 from dojo_core.graph.choices import choices, kernel_game
@@ -58,7 +58,7 @@ POLICY = "reassoc"
 KEPT = 50  # models of an owner
 IN_MEMORY = 4  # graphs with their constants, those looked at last
 REASONS = 8  # why a file is not taken in, told at once
-TEXT, ABOUT, DELETED = "model.dojo", "about.json", ".deleted"
+FILE, TEXT, ABOUT, DELETED = "model.onnx", "model.dojo", "about.json", ".deleted"
 NONE = "There is no model with this id here: it was deleted, or the address is wrong."
 
 
@@ -84,15 +84,18 @@ class Card:
 
 @dataclass
 class _Work:
-    """What is being measured of a model. ``again``: all of it was, and what was taken on a busy machine is
-    taken again. ``passed``: what the heuristic pass made of a kernel, None where it could not play; ``asked``:
-    kernels whose limit was asked for."""
+    """What is being measured of a model.
+
+    ``again``: all of it was, and what was taken on a busy machine is taken again. ``passed``: what the
+    heuristic pass made of a kernel, None where it could not play. ``asked``: kernels whose limit was asked
+    for. ``errand``: a pass or a limit is under way.
+    """
 
     on: bool = False
     again: bool = False
     passed: dict[str, Choice | None] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
-    errand: bool = False  # one is under way
+    errand: bool = False
 
 
 @dataclass
@@ -110,9 +113,11 @@ class Models:
     def __init__(self, catalogue: Catalogue, service: Service, folder: Path) -> None:
         self._catalogue = catalogue
         self._service = service
-        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder.resolve()
         self._opened: OrderedDict[str, _Opened] = OrderedDict()
         self._lock = threading.RLock()
+        self._importing = threading.Lock()  # one at a time: it takes seconds and memory
 
     # ------------------------------------------------------------------ what there is
 
@@ -128,10 +133,10 @@ class Models:
 
     def example(self, name: str, owner: str) -> str:
         """One of ``EXAMPLES`` as a model of the owner's; its id. Raises Refused."""
-        for example in EXAMPLES:
-            if example.name == name:
-                return self._kept(example.title, f"example {name}".encode(), owner, example.make)
-        raise Refused("There is no such example.")
+        example = next((each for each in EXAMPLES if each.name == name), None)
+        if example is None:
+            raise Refused("There is no such example.")
+        return self._kept(example.title, f"example {name}".encode(), owner, lambda place: example.make())
 
     def take_in(self, name: str, content: bytes, owner: str, shapes: str = "") -> str:
         """An ONNX file as a model of the owner's, the same file once; its id. Raises Refused.
@@ -141,7 +146,7 @@ class Models:
         title = " ".join(name.removesuffix(".onnx").split())[:60] or "model"
         given = _given(shapes)
         said = f"{sorted(given.items())}\n".encode() if given else b""
-        return self._kept(title, said + content, owner, lambda: _imported(title, content, given))
+        return self._kept(title, said + content, owner, lambda place: _imported(title, content, given, place))
 
     def delete(self, model: str, owner: str) -> None:
         """Forget a model, until the next one ``restore`` brings it back; games on its kernels stay.
@@ -165,20 +170,25 @@ class Models:
             if not (self._folder / model).exists():
                 os.replace(self._folder / f"{model}{DELETED}", self._folder / model)
 
-    def _kept(self, title: str, content: bytes, owner: str, make: Callable[[], Graph]) -> str:
+    def _kept(self, title: str, content: bytes, owner: str, make: Callable[[Path], Graph]) -> str:
         model = hashlib.sha256(owner.encode() + b"\n" + content).hexdigest()[:12]
         place = self._folder / model
-        with self._lock:
+        with self._importing:
             if (place / ABOUT).exists():
                 return model
             if len(self.cards(owner)) >= KEPT:
                 raise Refused(f"You have {KEPT} models, as many as are kept: delete one first.")
-        graph = make()
-        place.mkdir(parents=True, exist_ok=True)
-        save(graph, place / TEXT)
-        called = {call.kernel for call in graph.calls}
-        # Last: a folder without it is no model yet, and what is half there is written again.
-        self._note(model, About(title, owner, time.time(), len(called), len(graph.calls)))
+            place.mkdir(exist_ok=True)
+            try:
+                graph = make(place)
+                save(graph, place / TEXT)
+                called = {call.kernel for call in graph.calls}
+                # Last: a folder without it is no model yet.
+                self._note(model, About(title, owner, time.time(), len(called), len(graph.calls)))
+            except BaseException:
+                shutil.rmtree(place, ignore_errors=True)
+                raise
+            (place / FILE).unlink(missing_ok=True)
         return model
 
     def _about(self, model: str) -> About:
@@ -410,24 +420,30 @@ def _given(shapes: str) -> dict[str, tuple[int, ...]]:
     return given
 
 
-def _imported(title: str, content: bytes, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
-    """Raises Refused with a sentence, or with one for each reason."""
+def _imported(title: str, content: bytes, shapes: Mapping[str, tuple[int, ...]], place: Path) -> Graph:
+    """The graph of a file, which stays in its place until the weights that are mapped from it are saved.
+
+    Raises Refused with a sentence, or with one for each reason.
+    """
+    file = place / FILE
     try:
-        model = model_of(content, f"{title}.onnx")
+        with naming(file):
+            file.write_bytes(content)
+        model = read_model(file)
         inputs = [each.name for each in model.graph.input]
         unknown = [name for name in shapes if name not in inputs]
         if unknown:
             raise Refused(f"{title} has no input {unknown[0][:80]}: its inputs are {', '.join(inputs)}.")
         given = {name: Given(shape=sizes) for name, sizes in shapes.items()}
-        return graph_of(nodes_of(model, given, title))
-    except Refused:
+        return graph_of(nodes_of(model, given, title, place))
+    except (Refused, OSError):  # a full disk among them
         raise
     except NotImported as refused:
         reasons = [str(reason) for reason in refused.reasons]
         more = f"\nand {len(reasons) - REASONS} more." if len(reasons) > REASONS else ""
         raise Refused("\n".join([f"{title} cannot be taken:", *reasons[:REASONS]]) + more) from None
     except (Refusal, NotInstalled) as refusal:
-        raise Refused(str(refusal)) from None
+        raise Refused(str(refusal).replace(str(file), f"{title}.onnx")) from None
     except Exception:
         log.exception("%s could not be imported", title)
         raise Refused(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
+from agents.jobs import JobView
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service import Refused
 from dojo_core.service.library import file_name
@@ -25,14 +28,15 @@ def page(view: ModelView) -> None:
             f"{kernels} kernel{'' if kernels == 1 else 's'} in {calls} call{'' if calls == 1 else 's'}. What "
             "a game or an agent finds is in the model as soon as it is measured.",
         )
+    found = tuning.runs(view)
     with right:
-        _actions(view)
-    working = view.measuring or any(run.works for run in tuning.runs(view))
+        _actions(view, found)
+    working = view.measuring or any(run.works for run in found)
 
     def look_again() -> None:
         models = the_models()
         going_on = models.go_on(view.id)
-        latest = models.view(view.id, the_owner())
+        latest, runs = models.view(view.id, the_owner()), tuning.runs(view)
         next_thing = advice(latest)
         shell.notice(next_thing.sentence)
         if latest.down:
@@ -40,13 +44,13 @@ def page(view: ModelView) -> None:
         if working:
             shell.tell_of_waiting("model")
         shell.facts(_facts(latest))
-        tuning.show(latest, working=True)
+        tuning.show(latest, runs, working=True)
         draw(latest, _opened(view.id), next_thing.kernel, lambda action: _acted(view.id, action))
-        tuning.show(latest, working=False)
+        tuning.show(latest, runs, working=False)
         _said()
         if st.session_state.pop("model_go", False):
             shell.go("play")
-        if (going_on or any(run.works for run in tuning.runs(latest))) != working:
+        if (going_on or any(run.works for run in runs)) != working:
             st.rerun()
 
     st.fragment(run_every=POLL if working else None)(look_again)()
@@ -63,7 +67,7 @@ def _facts(view: ModelView) -> str:
     return " · ".join(facts)
 
 
-def _actions(view: ModelView) -> None:
+def _actions(view: ModelView, found: Sequence[JobView]) -> None:
     models, owner = the_models(), the_owner()
     with st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="right", key="model-actions"
@@ -78,7 +82,7 @@ def _actions(view: ModelView) -> None:
         ):  # fmt: skip
             models.measure(view.id, owner)
             st.rerun()
-        tuning.offer(view)
+        tuning.offer(view, found)
         st.download_button(
             "C library", lambda: _archive(view.id, owner), f"{file_name(view.title)}.zip", "application/zip",
             key="model_export", on_click="ignore",

@@ -30,16 +30,16 @@ def runs(view: ModelView) -> list[JobView]:
     return [each for each in the_jobs().all() if each.spec.saved in games]
 
 
-def candidates(view: ModelView, busy: Sequence[str] = ()) -> list[KernelView]:
-    """Kernels that an agent may improve, the worst first; those in the games ``busy`` are being tuned."""
-    taken = {kernel for game, kernel in the_models().games(view.id, the_owner()).items() if game in busy}
+def candidates(view: ModelView, found: Sequence[JobView]) -> list[KernelView]:
+    """Kernels that an agent may improve, the worst first, without those that one of the runs is at."""
+    kernels = the_models().games(view.id, the_owner())
+    taken = {kernels.get(run.spec.saved) for run in found if run.works}
     return [each for each in (view.worst or view.timed) if each.name not in taken]
 
 
-def offer(view: ModelView) -> None:
+def offer(view: ModelView, found: Sequence[JobView]) -> None:
     """The button, and what it asks."""
-    busy = [each.spec.saved for each in runs(view) if each.works]
-    worst = candidates(view, busy)
+    worst = candidates(view, found)
     with st.popover("Tune the worst", disabled=not worst, width="content"):
         st.caption(
             "An agent plays each from the fastest program that is known. It goes on when this page is "
@@ -72,10 +72,10 @@ def _start(view: ModelView, chosen: Sequence[KernelView], agent: str, programs: 
         st.session_state.model_toast = str(refusal)
 
 
-def show(view: ModelView, working: bool) -> None:
+def show(view: ModelView, found: Sequence[JobView], working: bool) -> None:
     """The runs that go on, or those that are over, each in a line."""
     kernels = the_models().games(view.id, the_owner())
-    listed = [each for each in runs(view) if each.works == working][:LISTED]
+    listed = [each for each in found if each.works == working][:LISTED]
     if listed and not working:
         shell.heading("Agents that played its kernels")
     for each in listed:

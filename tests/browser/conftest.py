@@ -39,7 +39,7 @@ ARGUMENTS = [
     "--js-flags=--single-threaded",  # scripts run a few times each: nothing beside them pays
     "--renderer-process-limit=1",  # one that stays and has the scripts compiled
 ]
-PARTS = ".learn, .board, .stage"  # our components: their text is not in the body's, but in shadow roots
+PARTS = ".learn, .board, .stage, .model"  # our components: their text is in shadow roots, not in the body
 
 
 def free_port() -> int:

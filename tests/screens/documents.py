@@ -18,6 +18,7 @@ from tests.screens.scenes import (
     awaits,
     clicks,
     compared,
+    example,
     halfway,
     measured,
     pick_line,
@@ -99,6 +100,7 @@ SHOTS = (
     Scene("compare", "compare", compared),
     Scene("library", "library", awaits("[data-testid=stDataFrame] canvas")),
     Scene("learn", "learn", step("one-loop-for-both", refused_then_helped)),
+    Scene("model", "model", example),
     Scene("watch", "watch", halfway, query="&demo=softmax-agent"),
 )
 DARK = ("play-dark", "watch")

@@ -257,6 +257,16 @@ def choose_row(page: Any) -> None:
     page.wait_for_selector("text=1 chosen")
 
 
+def example(page: Any) -> None:
+    """The transformer among the examples, measured."""
+    page.locator(".st-key-model_example_transformer").get_by_role("button").first.click()
+    page.wait_for_selector(".model .kernel")
+    page.get_by_role("button", name="Measure", exact=True).first.click()
+    page.get_by_role("button", name="Stop", exact=True).first.wait_for()
+    page.get_by_role("button", name="Measure", exact=True).first.wait_for(timeout=SECONDS)
+    page.wait_for_timeout(1500)
+
+
 # Of a Dojo that has just been installed: nothing was played, measured or trained.
 FIRST = (
     Scene("first-play", "", game=False),
@@ -291,6 +301,8 @@ SCENES = (
     Scene("compare", "compare"),
     Scene("compare-results", "compare", compared),
     Scene("compare-code", "compare", earlier),
+    Scene("model", "model", game=False),
+    Scene("model-open", "model", example, game=False),
     Scene("library-leaderboards", "library"),
     Scene("library-records", "library", clicks("button >> text=Records")),
     Scene("library-chosen", "library", choose_row),
