@@ -1,4 +1,4 @@
-"""What Watch, Train and Model share: which kernel a run is on, the words for its states, and the list of runs.
+"""What Watch, Train and Model share: which kernel a run is on, words for its states, the list of runs.
 
 ``page`` stands before the keys of widgets and in the session's state, so that each page keeps its own.
 """

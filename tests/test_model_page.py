@@ -203,7 +203,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Models]:
 def measured(models: Models) -> str:
     model = models.example("small", "ann")
     models.measure(model, "ann")
-    wait_until(lambda: not models.go_on(model))
+    wait_until(lambda: not models.go_on(model, "ann"))
     return model
 
 

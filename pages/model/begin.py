@@ -10,7 +10,7 @@ import streamlit as st
 from dojo_core.graph.examples import EXAMPLES
 from dojo_core.service import Refused
 from dojo_core.service.library import when_words
-from dojo_core.service.models import Card
+from dojo_core.service.model_files import Card
 from pages import shell
 from pages.runs import plain
 from pages.shared import the_models, the_owner
@@ -80,8 +80,11 @@ def _row(card: Card) -> None:
     if open_it.button("Open", key=f"model_open_{card.id}", width="stretch"):
         shell.readdress(m=card.id)
     if delete.button("Delete", key=f"model_delete_{card.id}", width="stretch"):
-        the_models().delete(card.id, the_owner())
-        st.session_state["model_deleted"] = card
+        try:
+            the_models().delete(card.id, the_owner())
+            st.session_state["model_deleted"] = card
+        except Refused as refusal:  # gone already, in another tab
+            st.session_state["model_said"] = str(refusal)
         st.rerun()
 
 

@@ -35,12 +35,15 @@ def page(view: ModelView) -> None:
 
     def look_again() -> None:
         models = the_models()
-        going_on = models.go_on(view.id)
-        latest, runs = models.view(view.id, the_owner()), tuning.runs(view)
+        try:
+            going_on = models.go_on(view.id, the_owner())
+            latest, runs = models.view(view.id, the_owner()), tuning.runs(view)
+        except Refused:  # deleted in another tab: the page says so
+            st.rerun()
         next_thing = advice(latest)
         shell.notice(next_thing.sentence)
         if latest.down:
-            shell.notice(f"The measurer has stopped: {latest.down}", "error")
+            shell.notice(f"The measurer has stopped: {latest.down} Measure tries again.", "error")
         if working:
             shell.tell_of_waiting("model")
         shell.facts(_facts(latest))
@@ -74,7 +77,7 @@ def _actions(view: ModelView, found: Sequence[JobView]) -> None:
     ):
         if view.measuring:
             if st.button("Stop", key="model_stop"):
-                models.stop(view.id)
+                models.stop(view.id, owner)
                 st.rerun()
         elif st.button(
             "Measure", type="primary", key="model_measure",
