@@ -55,7 +55,7 @@ def _drop() -> None:
     turn = st.session_state.setdefault("model_turn", 0)
     file = place.file_uploader(
         "Drop an ONNX file", type=["onnx"], key=f"model_file-{turn}", max_upload_size=LARGEST,
-        help="Its weights in it, its shapes static. dojo import takes larger ones, and others' shapes.",
+        help="With its weights in it. dojo import takes larger ones, and weights beside the file.",
     )  # fmt: skip
     if file is not None:
         st.session_state["model_turn"] = turn + 1  # another uploader, an empty one

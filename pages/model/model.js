@@ -100,6 +100,9 @@ class Model {
     const { rows, kernels, lanes: count, worst } = component.data;
     this.keeping(this.graph, () => this.graph.replaceChildren(...rows.flatMap((row) => this.call(row, count, worst))));
     this.keeping(this.list, () => this.list.replaceChildren(...kernels.map((kernel) => this.kernel(kernel, worst))));
+    const { pointed } = this;
+    this.pointed = undefined;
+    this.point(pointed);
     this.find();
   }
 
