@@ -10,11 +10,11 @@ from rich.markup import escape
 from agents.agent import Agent, Budget
 from agents.run_log import RunBusy
 from agents.tuning import Tuning
-from dojo_core.cli.models import chosen, made, opened_model, tell_deviations, tell_shares
+from dojo_core.cli.models import checked, chosen, made, opened_model, tell_deviations, tell_shares
 from dojo_core.cli.positions import known_policy
 from dojo_core.cli.terminal import Failure, counted, out
 from dojo_core.graph.choices import kernel_game
-from dojo_core.graph.trial import Timing, deviations, drawn_inputs, in_turns, sampler, timed
+from dojo_core.graph.trial import Timing, drawn_inputs, in_turns, sampler, timed
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.measurer import Measurer
@@ -70,7 +70,7 @@ def tune_model(
     found = chosen(graph, "best", records, policy)
     after = made(graph, found, policy)
     tell_shares(graph, found, timed(after, inputs))
-    wrong = deviations(graph, after.run(inputs), made(graph, None, policy).run(inputs))
+    wrong = checked(graph, after, inputs, policy)
     tell_deviations(wrong, "the start programs")
     if not all(each.right for each in wrong):
         raise Failure("With these programs the model is wrong: nothing was changed but the records.")

@@ -4,6 +4,7 @@
     python -m benchmarks.onnx_nodes Conv MaxPool          # some operators
     python -m benchmarks.onnx_nodes --test test_softmax_axis_0 --text
     python -m benchmarks.onnx_nodes --json judged.json --write docs/onnx.md
+    python -m benchmarks.onnx_nodes --graphs              # each test as a graph of kernels, interpreted
 
 A test passes where both ways of running give its outputs within its own tolerances. Its inputs are data: only
 those that say a shape or a way of computing (``SAYS_SHAPE``) are taken for their values, and the judge fails
@@ -20,7 +21,7 @@ import sys
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,10 @@ from dojo_core.codegen.built import CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
 from dojo_core.extras import NotInstalled, need
 from dojo_core.faults import program_fault
+from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
 from dojo_core.from_onnx.importer import Given, Imported, NotImported, Port, import_model
 from dojo_core.from_onnx.values import FLOATS, Refusal, dtype_of, numpy_dtype
+from dojo_core.graph.reference import reference
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.interpret import interpret
 from dojo_core.targets.cpu.build import build
@@ -71,6 +74,12 @@ NOISE = {
     "test_dft_inverse_opset19": 1e-6,
 }
 
+# What operators compute that have no test in the package, and that its reference implementation cannot run.
+BY_NUMPY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "GlobalLpPool": lambda x: np.sqrt((x.astype(np.float64) ** 2).sum((2, 3), keepdims=True)).astype(x.dtype),
+    "Optional": np.negative,
+}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -85,9 +94,7 @@ class Case:
     atol: float
     operators: tuple[str, ...]
     says: frozenset[str] = frozenset()
-    ours: bool = (
-        False  # of an operator that the package has no test of: judged by its reference implementation
-    )
+    ours: bool = False  # of an operator that the package has no test of (``own_cases``)
 
 
 @dataclass
@@ -174,7 +181,8 @@ def _says(model: Any) -> frozenset[str]:
 
 
 def own_cases() -> list[Case]:
-    """Operators that the package has no node test of, judged by its reference implementation."""
+    """Operators that the package has no node test of, judged by its reference implementation; those that it
+    cannot run (``BY_NUMPY``) by NumPy."""
     from onnx import TensorProto, helper
     from onnx.reference import ReferenceEvaluator
 
@@ -213,12 +221,8 @@ def own_cases() -> list[Case]:
         kind = TensorProto.INT64 if name == "SequenceLength" else TensorProto.FLOAT
         graph = helper.make_graph(nodes, f"ours_{name.lower()}", inputs, [tensor("r", kind, None)])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-        if name == "Optional":
-            wanted = [-x]
-        elif name == "GlobalLpPool":
-            wanted = [np.sqrt((x.astype(np.float64) ** 2).sum((2, 3), keepdims=True)).astype(np.float32)]
-        else:
-            wanted = ReferenceEvaluator(model).run(None, given)
+        by_numpy = BY_NUMPY.get(name)
+        wanted = ReferenceEvaluator(model).run(None, given) if by_numpy is None else [by_numpy(x)]
         cases.append(
             Case(
                 f"ours_{name.lower()}",
@@ -353,14 +357,17 @@ class Prepared:
     arrays: dict[str, Any] = field(default_factory=dict)
 
 
-def prepare(case: Case, check: bool = True) -> Prepared:
-    """Import a test's model, interpret it, generate its C."""
+def prepare(case: Case, check: bool = True, graphs: bool = False) -> Prepared:
+    """Import a test's model, interpret it, generate its C; or interpret it as a graph of kernels alone."""
     verdict = Verdict(case.name, case.operators, ours=case.ours)
     prepared = Prepared(verdict)
     signal.signal(signal.SIGALRM, _late)
     signal.alarm(SECONDS)
     try:
-        _prepare(case, prepared, check)
+        if graphs:
+            _interpret_graph(case, verdict)
+        else:
+            _prepare(case, prepared, check)
     except NotImported as refused:
         if any(r.unforeseen for r in refused.reasons):
             verdict.interpreted = verdict.compiled = "fault"
@@ -421,6 +428,38 @@ def _prepare(case: Case, prepared: Prepared, check: bool) -> None:
     prepared.code = generate(imported.program)
 
 
+def _interpret_graph(case: Case, verdict: Verdict) -> None:
+    inputs = _inputs(case)
+    try:
+        nodes = nodes_of(case.model, {n: described(v) for n, v in inputs.items()}, case.name)
+    except Refusal as refused:
+        verdict.reason = str(refused)
+        return
+    elements = {tensor.name: tensor.dtype for tensor in nodes.inputs}
+    flat = {name: each for n, v in inputs.items() for name, each in _flat(n, v) if name in elements}
+    given = reference(graph_of(nodes), {n: numbers(each, elements[n]) for n, each in flat.items()})
+    wanted = dict(zip((o.name for o in case.model.graph.output), map(plain, case.outputs), strict=False))
+    for name, each in (pair for n, v in wanted.items() for pair in _flat(n, v)):
+        if each.size:  # of what has no elements nothing is computed
+            with np.errstate(all="ignore"):
+                ours = given[name].astype(each.dtype)
+            unlike = difference(ours, each, case.rtol, NOISE.get(case.name, case.atol))
+            if unlike:
+                verdict.interpreted = verdict.compiled = "wrong"
+                verdict.reason = f"{name}: {unlike}"
+                return
+    verdict.interpreted = verdict.compiled = "ok"
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays of a value by the names that a graph has for them."""
+    if isinstance(value, list):
+        for k, each in enumerate(value):
+            yield from _flat(f"{name}_{k}", each)
+    elif value is not None:
+        yield name, value
+
+
 def _judged(case: Case, verdict: Verdict, way: str, given: list[Any]) -> None:
     unlike = ""
     for k, (each, wanted) in enumerate(zip(given, map(plain, case.outputs), strict=True)):
@@ -471,12 +510,13 @@ def _aligned(shape: Sequence[int], dtype: Any, garbage: int) -> Any:
     return raw[begin : begin + size].view(dtype).reshape(shape)
 
 
-def judge(cases: Sequence[Case], jobs: int = 2, check: bool = True, compiled: bool = True) -> list[Verdict]:
-    """Both ways, each test in a process that may crash."""
+def judge(
+    cases: Sequence[Case], jobs: int = 2, check: bool = True, compiled: bool = True, graphs: bool = False
+) -> list[Verdict]:
+    """Both ways, or as graphs alone, each test in a process that may crash."""
     prepared: list[Prepared] = []
-    for case, result in zip(
-        cases, guarded(lambda k: prepare(cases[k], check), len(cases), SECONDS + 20, jobs), strict=True
-    ):
+    ways = guarded(lambda k: prepare(cases[k], check, graphs), len(cases), SECONDS + 20, jobs)
+    for case, result in zip(cases, ways, strict=True):
         if isinstance(result, str):
             result = Prepared(
                 Verdict(case.name, case.operators, result, result, f"The interpreter's process: {result}.")
@@ -564,14 +604,16 @@ def summary(verdicts: Sequence[Verdict], rows: Sequence[Row]) -> list[str]:
     passed, ways = sum(v.ok for v in theirs), ("interpreted", "compiled")
     done = [r for r in rows if r.done]
     whole = [r for r in done if r.passed == r.tests]
+    own = [r.operator for r in done if r.ours]
+    by_numpy = [name for name in own if name in BY_NUMPY]
     costly = [v for v in theirs if v.ok and v.costly]
     bad = [v for v in verdicts if v.bad]
     lines = [
         f"{passed} of {len(theirs)} tests pass both ways ("
         + ", ".join(f"{sum(getattr(v, way) == 'ok' for v in theirs)} {way}" for way in ways) + ").",
         f"{len(done)} of {len(rows)} operators pass at least one test, {len(whole)} all of theirs; "
-        f"{sum(r.ours for r in done)} of these have no test in the package, and are judged by "
-        "its reference implementation.",
+        f"{len(own)} of these have no test in the package, and are judged by its reference implementation"
+        + (f", {' and '.join(by_numpy)} by values of NumPy." if by_numpy else "."),
         f"{len(done)} of {len(rows)} is {len(done) / len(rows):.1%}; the paper says {PAPER:.0%} "
         "of the kernels of the specification.",
         f"{len(costly)} of the tests that pass rest on an encoding that costs more than one pass over the "
@@ -615,6 +657,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--test", action="append", default=[], help="a test by name, or the beginning of one")
     parser.add_argument("--text", action="store_true", help="print the texts")
     parser.add_argument("--interpreted", action="store_true", help="the interpreter alone")
+    parser.add_argument("--graphs", action="store_true", help="as graphs of kernels, the interpreter alone")
     parser.add_argument("--no-check", action="store_true", help="leave out what dojo check asks of each text")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path, help="write the verdicts there")
@@ -630,7 +673,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.test:
         cases = [c for c in cases if any(c.name.startswith(t) for t in options.test)]
     started = time.monotonic()
-    verdicts = judge(cases, options.jobs, not options.no_check, not options.interpreted)
+    compiled = not (options.interpreted or options.graphs)
+    verdicts = judge(cases, options.jobs, not options.no_check, compiled, options.graphs)
     rows = rows_of(
         verdicts, [o for o in operators_of_the_standard() if not options.operators or o in options.operators]
     )
@@ -640,7 +684,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{sign} {verdict.name} ({verdict.interpreted}, {verdict.compiled}): {verdict.reason}")
     if options.text:
         _print_texts(cases)
-    print("\n".join(summary(verdicts, rows)))
+    if options.graphs:
+        print(f"{sum(v.ok for v in verdicts)} of {len(verdicts)} tests pass as graphs of kernels.")
+    else:
+        print("\n".join(summary(verdicts, rows)))
     print(f"{time.monotonic() - started:.0f} s.")
     if options.json:
         options.json.write_text(json.dumps([asdict(v) for v in verdicts], indent=1), encoding="utf-8")

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import time
+from contextlib import closing
 from html.parser import HTMLParser
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,10 +18,12 @@ from typer.testing import CliRunner
 import dojo_core.bench.baselines as baselines
 from dojo_core import kernels, parse
 from dojo_core.bench import limits, ours, rounds
-from dojo_core.bench.baselines import BASELINES, Baseline, Process, Silent
+from dojo_core.bench.baselines import BASELINES, Baseline
 from dojo_core.bench.contest import BenchFailed
+from dojo_core.bench.forks import Forks
 from dojo_core.bench.limits import Phase, pattern, stream_code
 from dojo_core.bench.page import page
+from dojo_core.bench.processes import Process, Silent
 from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import best_baseline, geometric_mean, summary, title
 from dojo_core.cli import app
@@ -118,6 +121,71 @@ def test_whatever_a_baseline_does_is_a_row(scripts, name):
         process.close()
     if name == "one_wrong":  # the wrong variant is told, and does not compete
         assert "Its result is wrong" in row.variants["bad"] and row.variants["NumPy"] > 0
+
+
+# A job's kernel says what becomes of its fork.
+FORKING = """
+import sys, os, signal, time
+sys.path.insert(0, BASELINES)
+from protocol import each_job
+imported = os.getpid()
+
+def work(arguments, tell):
+    (what,) = arguments
+    print("about to", what, file=sys.stderr, flush=True)
+    if what == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if what == "raise":
+        raise RuntimeError("no kernel image")
+    tell({"imported": imported, "fork": os.getpid()})
+    if what == "hang":
+        time.sleep(600)
+
+each_job(work)
+"""
+
+
+def test_jobs_are_forks_of_one_process_and_a_crash_or_a_hang_costs_its_job_alone(tmp_path):
+    (tmp_path / "forking.py").write_text(FORKING.replace("BASELINES", repr(str(baselines.SCRIPTS))))
+    with Forks() as forks:
+
+        def start(what: str):
+            return forks.start(str(tmp_path / "forking.py"), [what], baselines.pinned_environment())
+
+        def told(what: str) -> dict:
+            with closing(start(what)) as job:
+                return job.read(30.0)
+
+        first = told("answer")
+        for what, ending in {
+            "crash": "Its process ended (killed by SIGSEGV). about to crash",
+            "raise": "Its process ended (exit status 1). RuntimeError: no kernel image",
+        }.items():
+            with pytest.raises(Silent) as silent:
+                told(what)
+            assert (silent.value.status, str(silent.value)) == ("failed", ending)
+        second = told("answer")
+        assert second["imported"] == first["imported"] and second["fork"] != first["fork"]
+
+        hanging = start("hang")
+        assert hanging.read(30.0)["imported"] == first["imported"]
+        with pytest.raises(Silent, match="No answer within"):
+            hanging.read(0.05)
+        hanging.close()
+        assert told("answer")["imported"] != first["imported"]
+
+
+def test_a_baseline_takes_job_after_job_as_if_each_had_a_process_of_its_own(scripts):
+    with Forks() as forks:
+        for name in ("right", "wrong", "right", "throws", "crashes", "crashes"):
+            row = rounds.Row(name, name, False)
+            arguments = ["softmax", "8x16", "2", str(scripts)]
+            job = rounds._start(row, arguments, baselines=BASELINES, start=forks.start)
+            status, sentence = CAME[name]
+            assert (row.status, sentence in row.message) == (status, True), row.message
+            if job is not None:
+                assert all(len(job.ask(2, 30.0)["samples"]) == 2 for _ in range(2))
+                job.close()
 
 
 def test_a_process_that_stops_answering_is_ended_with_its_children(tmp_path):

@@ -109,6 +109,36 @@ def test_a_residual_block_of_convolutions_is_two_kernels_with_their_padding() ->
     check(graph, inputs, y.mean((2, 3), keepdims=True))
 
 
+def test_a_gated_half_and_a_rotation_of_columns_go_with_the_product() -> None:
+    m = Drawn()
+    x, w, cos, sin = m.input("x", 8, 16), m.weight("w", 16, 32), m.input("cos", 8, 32), m.input("sin", 8, 32)
+    h = m.matmul(x, w)
+    gated = m.map("gate", "a * sigmoid(b)", m.slice(h, 0, 16), m.slice(h, 16, 32))
+    k = m.matmul(x, w)
+    turned = m.concatenate(m.map("neg", "-a", m.slice(k, 16, 32)), m.slice(k, 0, 16))
+    rotated = m.map("add", "a + b", m.map("mul", "a * b", k, cos), m.map("mul", "a * b", turned, sin))
+    graph = m.built(gated, rotated)
+    assert calls(graph) == [
+        "gate3 = matmul_gate(x, w)",
+        "add11 = matmul_neg_concat_mul_add(x, w, cos, sin)",
+    ]
+    inputs = m.drawn()
+    product = inputs["x"] @ m.constants["w"]
+    left, right = product[:, :16], product[:, 16:]
+    turn = np.hstack([-right, left])
+    check(graph, inputs, left / (1 + np.exp(-right)), product * inputs["cos"] + turn * inputs["sin"])
+
+
+def test_a_part_of_a_product_that_others_read_too_is_scaled_where_it_is_read() -> None:
+    """Otherwise it would lie in memory twice."""
+    m = Drawn()
+    x, w = m.input("x", 4, 8), m.weight("w", 8, 24)
+    h = m.matmul(x, w)
+    q, k = m.map("scale", "a * 0.5", m.slice(h, 0, 8)), m.slice(h, 8, 16)
+    graph = m.built(m.matmul(q, m.transpose(k, 1, 0)))
+    assert calls(graph) == ["matmul0 = matmul(x, w)", "matmul5 = scale_matmul(matmul0)"]
+
+
 def test_a_reduction_over_rows_is_a_kernel_of_its_own() -> None:
     """It would make all of a product's rows wait for each other."""
     m = Drawn()
@@ -231,6 +261,16 @@ def test_what_is_made_of_constants_alone_is_worked_out_once() -> None:
     assert graph.constants["mul1"].dtype == np.float32
 
 
+def test_what_takes_long_to_work_out_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = Drawn()
+    x, w, scale = m.input("x", 4), m.weight("w", 4, 6), m.weight("scale", 4, 1)
+    graph = m.built(m.map("add", "a + b", x, m.reduce("sum", m.map("mul", "a * b", w, scale), 1)))
+    monkeypatch.setattr("dojo_core.graph.folding.STEPS", 10)
+    again = m.built(*(graph.label(name) for name in graph.outputs))
+    for name, values in graph.constants.items():
+        np.testing.assert_allclose(again.constants[name], values, rtol=1e-5)
+
+
 def test_a_weight_lies_as_its_product_reads_it() -> None:
     """Neighbours in the result are neighbours in the weight."""
     m = Drawn()
@@ -263,6 +303,28 @@ def test_numbers_stand_in_the_text_and_known_values_of_a_node_are_constants() ->
     assert "t1[{0}] = x1[{0}]*2" in graph.kernels["wave"].program.text
     inputs = m.drawn()
     check(graph, inputs, inputs["x"] * 2 + waves)
+
+
+def test_constants_of_a_view_that_two_kernels_read_through_are_the_same_in_both() -> None:
+    """Whatever else the kernels have of that name."""
+    m = Drawn()
+    x, y = m.input("x", 5000), m.input("y", 5000)
+    first, second = np.random.default_rng(1).integers(0, 5000, (2, 5000))
+
+    def by(*indices: Any) -> Any:
+        def emit(b: p.Builder, x: p.Array) -> p.Array:
+            for each in indices:
+                x = p.gather(b, x, p.constant(b, each, "i64", "at"), 0)
+            return x
+
+        return emit
+
+    swapped = m.node("view", Kind.VIEW, (x,), (5000,), by(first, second))
+    other = m.node("gather", Kind.COPY, (y,), (5000,), by(second))
+    graph = m.built(m.map("add", "a + b", other, swapped), m.reduce("sum", m.map("neg", "-a", swapped), 0))
+    inputs = m.drawn()
+    turned = inputs["x"][first][second]
+    check(graph, inputs, inputs["y"][second] + turned, [-turned.astype(float).sum()])
 
 
 def test_token_numbers_within_a_domain_are_looked_up_as_they_are() -> None:
@@ -300,6 +362,18 @@ def test_names_of_models_become_names_of_the_text() -> None:
     inputs = m.drawn()
     first, second, third, fourth, fifth = (inputs[name] for name in names)
     check(graph, inputs, first + second + third, fourth * fifth)
+
+
+def test_kernels_are_called_after_what_they_compute() -> None:
+    m = Drawn()
+    x, w = m.input("x", 8, 16), m.weight("w", 16, 16)
+    for operator in ("aten.sub.Tensor", "Sqrt", "FastGelu", "some_thing_long"):
+        x = m.map(operator, "sin(a)", x)
+    y = m.map("aten.relu.default", "max(a, 0)", m.matmul(x, w))
+    graph = m.built(y)
+    assert list(graph.kernels) == ["matmul_relu"]  # sub_sqrt_fastgelu_some_thing_long_matmul_relu is long
+    short = m.built("Sqrt1")
+    assert list(short.kernels) == ["sub_sqrt"]
 
 
 X = Tensor("x", "f32", (4,))

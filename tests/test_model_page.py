@@ -35,7 +35,7 @@ from tests.waiting import wait_until
 HERE = this_machine().fingerprint
 
 DOUBLE = "kernel double\nin x\nout y\nx f32 [64] heap\ny f32 [64] heap\n64 y[{0}] = x[{0}]*2\n"
-ADD = DOUBLE.replace("kernel double\nin x", "kernel add\nin x z").replace("x[{0}]*2", "x[{0}] + z[{0}]")
+ADD = DOUBLE.replace("kernel double\nin x", "kernel add\nin x, z").replace("x[{0}]*2", "x[{0}] + z[{0}]")
 ADD = ADD.replace("\ny f32", "\nz f32 [64] heap\ny f32")
 
 

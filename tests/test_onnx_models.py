@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ from typer.testing import CliRunner
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: make setup brings it")
 
+import ml_dtypes  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 import dojo_core  # noqa: E402
 from agents.cli import app  # noqa: E402
 from agents.model_tuning import spread  # noqa: E402
+from benchmarks import onnx_nodes as judge  # noqa: E402
 from dojo_core.cli import models  # noqa: E402
-from dojo_core.export import Choice  # noqa: E402
+from dojo_core.export import Choice, of_game, write  # noqa: E402
+from dojo_core.export.library import model_library  # noqa: E402
 from dojo_core.from_onnx import reader, streaming  # noqa: E402
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of  # noqa: E402
 from dojo_core.from_onnx.importer import import_model  # noqa: E402
@@ -32,11 +36,16 @@ from dojo_core.from_onnx.ports import NotImported  # noqa: E402
 from dojo_core.from_onnx.reader import folder_of, read_model  # noqa: E402
 from dojo_core.from_onnx.values import Refusal  # noqa: E402
 from dojo_core.graph import trial  # noqa: E402
+from dojo_core.graph.choices import choose, kernel_game  # noqa: E402
 from dojo_core.graph.graph import Graph  # noqa: E402
 from dojo_core.graph.nodes import Kind  # noqa: E402
+from dojo_core.graph.preparation import prepared  # noqa: E402
 from dojo_core.graph.reference import reference  # noqa: E402
 from dojo_core.graph.run import Model  # noqa: E402
+from dojo_core.graph.trial import deviations, in_turns  # noqa: E402
 from dojo_core.program.text import parse  # noqa: E402
+from tests.drawn import Drawn  # noqa: E402
+from tests.test_graph_run import PACKING  # noqa: E402
 from tests.test_onnx import a_model, node  # noqa: E402
 
 RNG = np.random.default_rng(34)
@@ -117,6 +126,27 @@ def test_each_operator_is_a_node_of_its_kind_and_weights_are_constants() -> None
     assert embedding.inputs == ("table", "tokens") and lstm.kind is Kind.OTHER
 
 
+def test_a_sample_of_the_standard_s_own_tests_passes_as_graphs() -> None:
+    """All of them: ``python -m benchmarks.onnx_nodes --graphs``."""
+    modules = [
+        "loop",
+        "gru",
+        "groupnormalization",
+        "gather",
+        "sequence_map",
+        "topk",
+        "rotaryembedding",
+        "castlike",
+    ]
+    cases = [
+        case
+        for case in judge.collected(modules)
+        if case.operators[0].lower() in {"groupnormalization", "rotaryembedding", *modules}
+    ]
+    verdicts = [judge.prepare(case, graphs=True).verdict for case in cases[::5]]
+    assert len(verdicts) >= 25 and {v.interpreted for v in verdicts} == {"ok"}
+
+
 def test_loops_are_unrolled_into_nodes_and_branches_on_data_are_chosen_between() -> None:
     body = helper.make_graph(
         [node("Identity", "go", "on"), node("Mul", "v half", "h"), node("Add", "h x", "w"), node("Identity", "w", "row")], "body",
@@ -142,6 +172,17 @@ def test_loops_are_unrolled_into_nodes_and_branches_on_data_are_chosen_between()
         given = reference(graph_of(nodes), {"x": x})
         for name in wanted:
             np.testing.assert_allclose(given[name], wanted[name], rtol=1e-5)
+
+
+def test_f16_is_rounded_where_it_leaves_a_kernel() -> None:
+    model = a_model(
+        [node("Mul", "x x", "square"), node("Sub", "square x", "y")], {"x": ([3], TensorProto.FLOAT16)}, ["y"],
+    )  # fmt: skip
+    (kernel,) = graph_of(nodes_of(model)).kernels.values()
+    assert [str(b.dtype) for b in kernel.program.buffers] == ["f16", "f16", "f32", "f32"]
+    x = np.array([1.001, 30.03, -7.7], np.float16)
+    (given,) = Model(graph_of(nodes_of(model))).run({"x": x}).values()
+    np.testing.assert_array_equal(given, (x.astype(np.float32) ** 2 - x).astype(np.float16))
 
 
 def test_outputs_that_are_inputs_constants_or_the_same_have_names_of_their_own() -> None:
@@ -191,6 +232,17 @@ def test_weights_of_large_files_and_beside_them_stay_where_they_are(
         np.testing.assert_array_equal(imported.weights["w1"], numpy_helper.to_array(MLP.graph.initializer[0]))
     with pytest.raises(NotImported, match="beside the model"):
         nodes_of(read_model(beside))
+    halves = numpy_helper.from_array(drawn((8, 8)).astype(ml_dtypes.bfloat16), "w")
+    onnx.save(
+        a_model(
+            [node("Add", "x w", "y")], {"x": ([8, 8], TensorProto.BFLOAT16)}, ["y"], initializer=[halves]
+        ),
+        inside,
+    )
+    nodes = nodes_of(read_model(inside), folder=folder_of(inside))
+    np.testing.assert_array_equal(
+        nodes.constants["w"], np.frombuffer(halves.raw_data, np.uint16).reshape(8, 8)
+    )
 
 
 def test_a_large_file_that_is_damaged_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,6 +349,13 @@ def test_a_model_is_timed_with_each_kernel_s_share(folder: Path) -> None:
     assert sum(call["share"] for call in told["calls"]) == pytest.approx(1)
 
 
+def test_a_model_is_checked_and_its_kernels_are_played(folder: Path) -> None:
+    assert "Model mlp, 2 calls of 2 kernels, 4 constants" in " ".join(
+        invoked("check", folder / "mlp.dojo").split()
+    )
+    assert invoked("show", f"{folder / 'mlp.dojo'}:gemm_relu").startswith("kernel gemm_relu\n")
+
+
 def test_a_wrong_program_makes_the_model_wrong(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     true = models.choices
 
@@ -316,12 +375,45 @@ def test_a_wrong_program_makes_the_model_wrong(folder: Path, monkeypatch: pytest
         (["time"], "Name a kernel"), (["time", "softmax", "--model", "{}"], "timed as it is"), (["time", "softmax", "--against", "{}"], "give --model too"),
         (["time", "--model", "{}", "--from", "nowhere"], "best, heuristic, start"), (["export", "--to", "x"], "Name the kernels"),
         (["export", "softmax", "--model", "{}", "--to", "x"], "Name the kernels"), (["tune", "softmax", "--model", "{}"], "leave kernels"),
-        (["time", "--model", "{}.npz"], "is no text"),
+        (["time", "--model", "{}.npz"], "is no text"), (["show", "{}"], "name a kernel of it"), (["show", "{}:none"], "has no kernel 'none'"),
+        (["export", "{}", "--to", "x"], "give it as --model"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_with_a_model_is_said(arguments: list[str], said: str, folder: Path) -> None:
     given = [each.format(folder / "mlp.dojo") for each in arguments]
     assert said in " ".join(invoked(*given, code=1).split())
+
+
+@pytest.mark.skipif(find_spec("onnxruntime") is not None, reason="onnxruntime is installed here")
+def test_who_would_compare_and_is_not_there_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOJO_BENCH_PYTHON", sys.executable)
+    told = invoked(
+        "time", "--model", folder / "mlp.dojo", "--from", "start", "--against", folder / "mlp.onnx", code=1
+    )
+    assert "ONNX Runtime is not installed" in " ".join(told.split())
+
+
+def test_two_are_timed_in_turns_and_compared_by_the_rounds() -> None:
+    slow, fast = (
+        iter([4.0, 40.0, 4.0, 4.0]),
+        iter([2.0, 20.0, 2.0, 1.0]),
+    )  # the second round was a slow moment
+    assert in_turns(lambda runs: [next(slow)] * runs, lambda runs: [next(fast)] * runs, rounds=3) == (
+        4.0,
+        2.0,
+        2.0,
+    )
+
+
+def test_how_far_outputs_are_off_is_told_of_the_largest_value() -> None:
+    m = Drawn()
+    graph = m.built(m.map("Relu", "max(a, 0)", m.input("x", 2, 2)))
+    (name,) = graph.outputs
+    wanted = np.array([[100.0, np.inf], [np.nan, 0.0]], np.float32)
+    for apart, right in ((0.05, True), (0.5, False), (np.nan, False)):
+        given = wanted + np.array([[apart, 0], [0, 0]], np.float32)
+        (found,) = deviations(graph, {graph.label(name): given}, {graph.label(name): wanted})
+        assert found.right is right
 
 
 def test_a_search_spends_its_budget_by_share() -> None:
@@ -332,8 +424,11 @@ def test_a_search_spends_its_budget_by_share() -> None:
 def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
     """C through ctypes, as any language calls it, and the Python package; both with the file of constants."""
     place = folder / "library"
-    invoked("export", "--model", folder / "mlp.dojo", "--from", "start", "--to", place, "--name", "fast_mlp")
-    sources = [place / "library.c", *(place / "kernels").glob("*.c")]
+    invoked(
+        "export", "--model", folder / "mlp.dojo", "--from", "heuristic", "--to", place, "--name", "fast_mlp"
+    )
+    kernels = [file for file in (place / "kernels").glob("*.c") if not file.stem.endswith("bit")]
+    sources = [place / "library.c", *kernels]
     built = place / "fast_mlp" / "libfast_mlp.so"
     flags = [
         "-std=gnu11",
@@ -378,6 +473,44 @@ def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
     given, fault = answer.stdout.splitlines()
     np.testing.assert_allclose(json.loads(given), wanted, rtol=1e-4, atol=1e-6)
     assert "no input 'z': it takes x float32 [4, 24]" in fault
+
+
+def test_arguments_of_an_exported_model_are_words_of_c_no_more(tmp_path: Path) -> None:
+    model = a_model(
+        [node("Add", "int weights", "for"), node("Identity", "int", "memory")],
+        {"int": [4], "weights": [4]},
+        ["for", "memory"],
+    )
+    graph = graph_of(nodes_of(model))
+    starts = {
+        name: of_game(kernel_game(kernel), "the start program") for name, kernel in graph.kernels.items()
+    }
+    write(model_library(graph, starts, "words"), tmp_path / "words")
+    assert (
+        "const float *int_, const float *weights_, float *for_, float *memory_, void *memory"
+        in (tmp_path / "words" / "words.h").read_text()
+    )
+    for compiler in (["gcc", "-std=gnu11"], ["g++"]):
+        source = "library.c" if compiler[0] == "gcc" else "words.h"
+        subprocess.run(
+            [*compiler, "-fsyntax-only", "-Wall", "-Werror", source], cwd=tmp_path / "words", check=True
+        )
+
+
+def test_what_programs_copy_of_weights_lies_in_an_exported_model_s_file() -> None:
+    m = Drawn()
+    x, w = m.input("x", 6, 8), m.weight("w", 8, 32)
+    graph = m.built(m.matmul(x, w))
+    (kernel,) = graph.kernels.values()
+    packing = replace(of_game(kernel_game(kernel), "a game"), program=parse(PACKING))
+    ready, choices = prepared(graph, {kernel.name: packing})
+    assert set(ready.constants) == {f"{kernel.name}_px2"}
+    inputs = m.drawn()
+    (given,) = Model(ready, choose(ready, choices)).run(inputs).values()
+    np.testing.assert_allclose(given, inputs["x"] @ m.constants["w"], rtol=1e-5, atol=1e-6)
+    assert list(
+        model_library(graph, {kernel.name: packing}, "packed").data["packed/model.weights"].values
+    ) == list(ready.constants)
 
 
 def test_a_model_runs_from_python_at_the_sizes_of_its_inputs(folder: Path) -> None:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from agents.cli import app
 from agents.operators import compared, tuned
+from agents.operators.library import Plan, TunedLibrary
 from agents.operators.listed import NotListed, chosen, operators, read
 from agents.operators.node import NotImported, Refusal, made
-from agents.operators.shelf import Plan, Shelf
 from agents.players import agent_named
 from dojo_core.from_onnx.operators.beyond import BEYOND
 from dojo_core.measure.records import Records
@@ -86,8 +86,8 @@ def test_two_operators_become_a_library_with_a_page(home):
 def test_what_the_time_does_not_reach_waits_for_the_next_call(home):
     known, told = read(listed(home, TWO)), []
     plan = Plan(home / "lib", agent_named("annealing-lines"), seconds=0.0)
-    with Records(":memory:") as records, Measurer(records) as measurer:
-        Shelf(known, list(known.values()), plan, records, measurer, told.append).run()
+    with Records(":memory:") as records, Measurer(records) as measurer, compared.Others() as others:
+        TunedLibrary(known, list(known.values()), plan, records, measurer, others, told.append).run()
     assert "3 of 3 are not done: the same command goes on with them." in told
     assert "3 kernels are not begun" in (home / "lib" / "operators.html").read_text()
 
@@ -105,7 +105,7 @@ def test_what_differs_from_another_implementation_is_not_exported(home, monkeypa
     wrong = compared.Judgement(
         "wrong_result", "ONNX Runtime 1", "Its result is wrong: element 0 is 1 and should be 2."
     )
-    monkeypatch.setattr("agents.operators.shelf.judged", lambda case: wrong)
+    monkeypatch.setattr(compared.Others, "judged", lambda others, case: wrong)
     file = listed(home, 'Relu = [{ inputs = ["x 8x64"] }]')
     dojo("--onnx", "--shapes", str(file), "--budget", "0", "--to", str(home / "lib"), code=1)
     (row,) = json.loads((home / "lib" / "operators.json").read_text())["rows"]
@@ -226,15 +226,16 @@ def test_a_long_text_is_played_in_a_process_of_its_own(monkeypatch):
 def test_a_case_is_timed_beside_pytorch_on_the_same_inputs():
     pytest.importorskip("torch")
     case = made(read_text('Softmax = [{ inputs = ["x 64x128"], axis = -1 }]')["Softmax"].cases[0])
-    with Records(":memory:") as records:
-        report = compared.compared(case, case.program, "reassoc", ["torch"], 2, records)
+    no = made(read_text('Shrink = [{ inputs = ["x 8"] }]')["Shrink"].cases[0])
+    with Records(":memory:") as records, Measurer(records) as measurer, compared.Others() as others:
+        report, second = (
+            others.compared(each, each.program, "reassoc", ["torch"], 2, records, measurer)
+            for each in (case, no)
+        )
     ours, torch = report["entries"]
     assert ours["verified"] and ours["status"] == "ok" and len(ours["samples_ns"]) == 2
     assert torch["status"] == "ok" and torch["verified"] and torch["ratio"]["median"] > 0, torch
-    no = made(read_text('Shrink = [{ inputs = ["x 8"] }]')["Shrink"].cases[0])
-    with Records(":memory:") as records:
-        report = compared.compared(no, no.program, "reassoc", ["torch"], 1, records)
-    assert report["entries"][1]["status"] == "unsupported"
+    assert second["entries"][1]["status"] == "unsupported"
 
 
 @pytest.mark.soak

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from agents.operators.compared import absent
+from agents.operators.compared import Others, absent
+from agents.operators.library import DOCUMENT, FOLDER, PAGE, NotResumable, Plan, TunedLibrary
 from agents.operators.listed import NotListed, Operator, chosen, operators, read
-from agents.operators.shelf import DOCUMENT, FOLDER, PAGE, NotThisShelf, Plan, Shelf
 from agents.players import AGENTS, NoAgent, agent_named
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, tell_machine
@@ -94,17 +94,17 @@ def library(
             _say(f"{each.name}: {each.reason}")
     seconds = None if minutes is None else 60 * minutes
     plan = Plan(to, player, policy, budget, seconds, rounds, name)
-    with opened() as records, Measurer(records) as measurer:
+    with opened() as records, Measurer(records) as measurer, Others() as others:
         tell_machine()
         if rounds:
             for sentence in absent().values():
                 _say(sentence)
         try:
-            shelf = Shelf(known, wanted, plan, records, measurer, _say)
-            shelf.run()
-        except (NotThisShelf, NotExported) as refusal:
+            making = TunedLibrary(known, wanted, plan, records, measurer, others, _say)
+            making.run()
+        except (NotResumable, NotExported) as refusal:
             raise Failure(str(refusal)) from None
-    rows = [shelf.rows[case.title] for operator in wanted for case in operator.cases]
+    rows = [making.rows[case.title] for operator in wanted for case in operator.cases]
     right = [row for row in rows if row.status == "ok"]
     out.print(
         f"{counted(len(right), 'kernel')} of {len(rows)}, the library in {escape(str(to / FOLDER))}, "

@@ -1,38 +1,37 @@
 """A case beside PyTorch and ONNX Runtime: does it mean the same, and how long does each take?
 
 Both run in the baselines' own Python (``dojo_core/bench/baselines.py``), on the same inputs, ONNX Runtime on
-the very model that was imported; ``dojo_core/bench/rounds.py`` times all in interleaved rounds.
+the very model that was imported; ``dojo_core/bench/rounds.py`` times all in interleaved rounds. Each imports
+its library once for all cases (``dojo_core/bench/forks.py``).
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-import numpy as np
+from typing import Any, Self
 
 from agents.operators.node import Made
 from dojo_core.bench import Entry, run_bench
 from dojo_core.bench.baselines import (
-    SCRIPTS,
     Baseline,
-    Process,
     Rivals,
-    Silent,
     how_to_get,
     interpreter,
     pinned_environment,
+    save_job,
 )
-from dojo_core.files import naming, write_text
+from dojo_core.bench.forks import Forks
+from dojo_core.bench.processes import Silent
+from dojo_core.files import naming
 from dojo_core.game import Game
+from dojo_core.measure.clock import TargetMeasurer
 from dojo_core.measure.records import Records
-from dojo_core.program.dtypes import INTEGERS
 from dojo_core.program.tree import Program
 
 RIVALS: Mapping[str, Baseline] = {
@@ -66,21 +65,56 @@ class Judgement:
         return f"not judged by another: {self.message}"
 
 
-def judged(made: Made) -> Judgement:
-    """The start program's meaning on drawn inputs, held against ONNX Runtime or the standard's reference."""
-    with TemporaryDirectory(prefix="dojo-operator-") as place:
-        write(Path(place), made=made)
-        arguments = [interpreter(), str(SCRIPTS / JUDGE), made.case.operator, _NOTHING, "1", place]
-        try:
-            process = Process(arguments, pinned_environment())
-        except OSError as fault:
-            return Judgement("failed", "", f"{interpreter()} does not start ({fault.strerror}).")
-        try:
-            answer = process.read(JUDGE_SECONDS)
-        except Silent as silent:
-            return Judgement(silent.status, "", str(silent))
-        process.close()
-        return Judgement(str(answer.get("status")), str(answer.get("by", "")), str(answer.get("message", "")))
+class Others:
+    """The judge and the rivals, whose processes go on from case to case. Close it, or use it in ``with``."""
+
+    def __init__(self) -> None:
+        self._forks = Forks()
+
+    def close(self) -> None:
+        self._forks.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def judged(self, made: Made) -> Judgement:
+        """The start program's meaning on drawn inputs, held against ONNX Runtime or the standard's
+        reference."""
+        with TemporaryDirectory(prefix="dojo-operator-") as place:
+            write(Path(place), made=made)
+            arguments = (made.case.operator, _NOTHING, "1", place)
+            try:
+                with closing(self._forks.start(JUDGE, arguments, pinned_environment())) as judge:
+                    answer = judge.read(JUDGE_SECONDS)
+            except Silent as silent:
+                return Judgement(silent.status, "", str(silent))
+            return Judgement(*(str(answer.get(each, "")) for each in ("status", "by", "message")))
+
+    def compared(
+        self,
+        made: Made,
+        program: Program,
+        policy: str,
+        against: Sequence[str],
+        rounds: int,
+        records: Records,
+        measurer: TargetMeasurer,
+    ) -> dict[str, Any]:
+        """A report as ``dojo bench`` has it, of one program of a case beside the rivals that are named."""
+        game = Game.new(made.program, policy=policy, title=made.case.title)
+        return run_bench(
+            game,
+            [Entry("tuned", program)],
+            against,
+            rounds,
+            tolerant=True,
+            records=records,
+            rivals=Rivals(RIVALS, partial(write, made=made), self._forks.start),
+            measurer=measurer,
+        )
 
 
 def write(folder: Path, *, made: Made) -> None:
@@ -92,54 +126,18 @@ def write(folder: Path, *, made: Made) -> None:
     dtypes = {each.name: each.dtype for each in case.data} | {n: buffers[n].dtype for n in case.outputs}
     shapes = {each.name: list(each.shape) for each in case.data}
     shapes |= {n: [d.size for d in buffers[n].dims] for n in case.outputs}
-    job = {
-        "inputs": [each.name for each in case.data],
-        "outputs": list(case.outputs),
-        "shapes": shapes,
-        "dtypes": dtypes,
-        "node": {
-            "operator": case.operator,
-            "attributes": dict(case.attributes),
-            "inputs": [
-                None if i is None else {"values": i.values, "dtype": i.dtype} if i.known else i.name
-                for i in case.inputs
-            ],
-            "weights": [each.name for each in case.data if each.weight],
-        },
+    node = {
+        "operator": case.operator,
+        "attributes": dict(case.attributes),
+        "inputs": [
+            None if i is None else {"values": i.values, "dtype": i.dtype} if i.known else i.name
+            for i in case.inputs
+        ],
+        "weights": [each.name for each in case.data if each.weight],
     }
-    write_text(folder / "job.json", json.dumps(job))
+    save_job(folder, drawn, {name: expected[name] for name in case.outputs}, shapes, dtypes, node=node)
     with naming(folder):
         (folder / "model.onnx").write_bytes(made.model)
-        for name, array in drawn.items():
-            np.save(folder / f"in.{name}.npy", array)
-        for name in case.outputs:
-            whole = dtypes[name] in INTEGERS
-            values = np.reshape(expected[name], shapes[name])
-            np.save(folder / f"out.{name}.npy", values if whole else values.astype(np.float32))
-
-
-def compared(
-    made: Made,
-    program: Program,
-    policy: str,
-    against: Sequence[str],
-    rounds: int,
-    records: Records,
-    stopped: Callable[[], bool] = lambda: False,
-) -> dict[str, Any]:
-    """A report as ``dojo bench`` has it, of one program of a case beside the rivals that are named."""
-    game = Game.new(made.program, policy=policy, title=made.case.title)
-    rivals = Rivals(RIVALS, partial(write, made=made))
-    return run_bench(
-        game,
-        [Entry("tuned", program)],
-        against,
-        rounds,
-        stopped=stopped,
-        tolerant=True,
-        records=records,
-        rivals=rivals,
-    )
 
 
 def absent() -> Mapping[str, str]:

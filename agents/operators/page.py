@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The HTML of a document as ``shelf.py`` writes it."""
+    """The HTML of a document as ``library.py`` writes it."""
     rows: Sequence[Row] = document["rows"]
     body = "\n".join(
         [_head(document, rows), _times(rows), _reasons(rows), _left_out(document), _effort(document, rows)]

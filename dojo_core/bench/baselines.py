@@ -1,33 +1,26 @@
-"""Other implementations, each in a process of its own that answers in time or is ended."""
+"""Other implementations: what they are, the Python that runs them, and the job that each of them reads."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import selectors
 import shlex
-import signal
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dojo_core import kernels
+from dojo_core.bench.processes import Dialogue, Process, Silent
 from dojo_core.extras import EXTRAS, install_line
 from dojo_core.files import naming, write_text
 from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.pool import EPSILON, STORED, Array, from_double, to_double
 from dojo_core.package_data import checkout, data_path
-from dojo_core.program.dtypes import extremes
-from dojo_core.system import cores, end_group
+from dojo_core.program.dtypes import INTEGERS, extremes
+from dojo_core.system import cores
 
 SCRIPTS = data_path("dojo_core", "bench", "others")
 PYTHON_VARIABLE = "DOJO_BENCH_PYTHON"
@@ -52,16 +45,6 @@ class Baseline:
     apart: bool = False
     prepare: float = PREPARE_SECONDS
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Rivals:
-    """What a program is held against: ``baselines`` by name, and what ``write`` puts into the folder that
-    each of them reads (``job.json`` and arrays, as ``write_job`` does). ``write`` raises ValueError with a
-    sentence."""
-
-    baselines: Mapping[str, Baseline]
-    write: Callable[[Path], None]
 
 
 BASELINES: dict[str, Baseline] = {
@@ -91,6 +74,9 @@ BASELINES: dict[str, Baseline] = {
 }  # fmt: skip
 
 PACKAGES = {"tvm": "apache-tvm"}  # of a module that its package is not named after
+
+# What starts a script with its arguments, in an environment; raises Silent.
+Start = Callable[[str, Sequence[str], Mapping[str, str]], Dialogue]
 
 
 def interpreter() -> str:
@@ -134,6 +120,28 @@ def pinned_environment(reuse: bool = True) -> dict[str, str]:
     }
 
 
+def alone(script: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Process:
+    """A script of ``SCRIPTS`` in a process of its own. Raises Silent where the Python does not start."""
+    try:
+        return Process([interpreter(), str(SCRIPTS / script), *arguments], environment)
+    except OSError as fault:
+        raise Silent(
+            "missing",
+            f"{interpreter()} does not start ({fault.strerror}): {PYTHON_VARIABLE} names its Python.",
+        ) from None
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """What a program is held against: ``baselines`` by name, and what ``write`` puts into the folder that
+    each of them reads (``job.json`` and arrays, as ``save_job`` does). ``write`` raises ValueError with a
+    sentence. ``start`` starts a baseline's script as ``alone`` does."""
+
+    baselines: Mapping[str, Baseline]
+    write: Callable[[Path], None]
+    start: Start = alone
+
+
 def write_job(folder: Path, kernel: str, shape: Shape, seed: int = 0) -> None:
     """One set of inputs as they are stored and the reference's outputs, for every baseline alike."""
     computed = kernels.get(kernel)
@@ -144,15 +152,27 @@ def write_job(folder: Path, kernel: str, shape: Shape, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     inputs = {a: _drawn(dtypes[a], shapes[a], rng) for a in program.inputs}
     outputs = computed.reference({a: to_double(array, dtypes[a]) for a, array in inputs.items()}, shape)
-    job = {
-        "inputs": list(program.inputs), "outputs": list(program.outputs), "shapes": shapes, "dtypes": dtypes,
-    }  # fmt: skip
+    save_job(folder, inputs, {a: outputs[a] for a in program.outputs}, shapes, dtypes)
+
+
+def save_job(
+    folder: Path,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    shapes: Mapping[str, Sequence[int]],
+    dtypes: Mapping[str, str],
+    **more: object,
+) -> None:
+    """The folder of a job: inputs as they are stored, outputs as they should be, ``more`` in ``job.json``."""
+    names = {"inputs": list(inputs), "outputs": list(outputs)}
+    job = {**names, "shapes": dict(shapes), "dtypes": dict(dtypes), **more}
     write_text(folder / "job.json", json.dumps(job))
-    for name, array in inputs.items():
-        with naming(folder):
+    with naming(folder):
+        for name, array in inputs.items():
             np.save(folder / f"in.{name}.npy", array)
-    for name in program.outputs:
-        np.save(folder / f"out.{name}.npy", np.asarray(outputs[name], np.float32).reshape(shapes[name]))
+        for name, values in outputs.items():
+            kept = np.asarray(values, None if dtypes[name] in INTEGERS else np.float32)
+            np.save(folder / f"out.{name}.npy", kept.reshape(shapes[name]))
 
 
 def _drawn(dtype: str, shape: list[int], rng: np.random.Generator) -> Array:
@@ -160,86 +180,3 @@ def _drawn(dtype: str, shape: list[int], rng: np.random.Generator) -> Array:
     if dtype in EPSILON:
         return from_double(np.asarray(rng.standard_normal(shape, np.float32)), dtype)
     return np.asarray(rng.integers(*extremes(dtype), shape, STORED[dtype], endpoint=True))
-
-
-class Silent(Exception):
-    """No answer: the status and the sentence that the row shows."""
-
-    def __init__(self, status: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class Process:
-    """A process that speaks JSON lines, with time limits. Close it."""
-
-    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=dict(environment),
-            start_new_session=True,
-            bufsize=0,
-        )
-        self._pending = b""
-
-    def ask(self, count: int, seconds: float) -> dict[str, Any]:
-        """Ask for that many samples. Raises Silent; the process is gone then."""
-        return self.request(count, seconds)
-
-    def request(self, what: object, seconds: float) -> dict[str, Any]:
-        """Ask something, as a line of JSON. Raises Silent; the process is gone then."""
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # read() tells how it ended
-            self._process.stdin.write(f"{json.dumps(what)}\n".encode())
-        return self.read(seconds)
-
-    def read(self, seconds: float) -> dict[str, Any]:
-        """The next answer. Raises Silent; the process is gone then."""
-        assert self._process.stdout is not None
-        deadline = time.monotonic() + seconds
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    self.close()
-                    raise Silent("timeout", f"No answer within {seconds:g} s; it was stopped.")
-                data = self._process.stdout.read(1 << 16)
-                if not data:
-                    raise Silent("failed", self._ending())
-                self._pending += data
-        line, _, self._pending = self._pending.partition(b"\n")
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            self.close()
-            raise Silent("failed", f"It said something that is no answer: {line[:80]!r}.")
-        return answer
-
-    def _ending(self) -> str:
-        """How the process ended, with the last that it said."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(5.0)
-        code = self._process.poll()
-        self._log.seek(0)
-        lines = [line for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
-        self.close()
-        how = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"exit status {code}"
-        # Of a stack the innermost C++ frame that has a name, of the rest the last line.
-        frame = next((m[1] for m in (re.search(r"\bin (\w+::[\w:~]+)", line) for line in lines) if m), "")
-        plain = [line for line in lines if not line.lstrip().startswith("File ")]
-        last = f" {plain[-1].strip()[:300]}" if plain else ""
-        return f"Its process ended ({how}).{last}{f' In {frame}.' if frame else ''}"
-
-    def close(self) -> None:
-        """End it and whatever it started."""
-        end_group(self._process.pid)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._log):
-            if pipe is not None:
-                pipe.close()

@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dojo_core.bench.baselines import Process, Silent, pinned_environment
+from dojo_core.bench.baselines import pinned_environment
 from dojo_core.bench.limits import Pattern, pattern
+from dojo_core.bench.processes import Process, Silent
 from dojo_core.files import write_text
 from dojo_core.kernels.kernel import minimal_bytes
 from dojo_core.launch import module_command

@@ -20,13 +20,11 @@ from typing import Any
 from dojo_core import kernels
 from dojo_core.bench.baselines import (
     BASELINES,
-    PYTHON_VARIABLE,
     ROUND_SECONDS,
-    SCRIPTS,
     Baseline,
-    Process,
     Rivals,
-    Silent,
+    Start,
+    alone,
     how_to_get,
     interpreter,
     pinned_environment,
@@ -34,6 +32,7 @@ from dojo_core.bench.baselines import (
 )
 from dojo_core.bench.contest import BenchFailed
 from dojo_core.bench.ours import Entry
+from dojo_core.bench.processes import Dialogue, Process, Silent
 from dojo_core.bench.roofline import (
     PEAK_OF_ONE,
     PEAK_OPERATIONS,
@@ -210,6 +209,7 @@ def run_bench(
     ready_within: float | None = None,
     records: Records | None = None,
     rivals: Rivals | None = None,
+    measurer: TargetMeasurer | None = None,
 ) -> dict[str, Any]:
     """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
 
@@ -218,11 +218,12 @@ def run_bench(
     No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
     The machine's limits are kept in ``records``, and are the best that these know; of a text of one's own
     they are not measured. ``rivals``: what such a text is held against, which has no counterpart otherwise.
+    ``measurer``: what verifies and times ours, if not one for this bench alone.
     """
     machine = this_machine()
     if rivals is None and game.kernel is not None:
         rivals = Rivals(BASELINES, partial(write_job, kernel=game.kernel, shape=_shape(game)))
-    baselines = BASELINES if rivals is None else rivals.baselines
+    baselines, start = (BASELINES, alone) if rivals is None else (rivals.baselines, rivals.start)
     workload = Workload(game.start, game.kernel, game.policy)
     rows = [Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
     others = [Row(n, baselines[n].name, False, apart=baselines[n].apart) for n in against]
@@ -232,13 +233,13 @@ def run_bench(
     kernel = Question(game.start, game.kernel, game.shape, limits.flops)
     loads = _Loads()
     with (
-        backend(game.target).measurer() as measurer,
+        backend(game.target).measurer() if measurer is None else nullcontext(measurer) as measurer,
         tempfile.TemporaryDirectory(prefix="dojo-bench-") as place,
     ):
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
             effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
-            first = measurer.measure(workload, [entry.program], effort)[0]
+            first = measurer.measure(workload, [entry.program], effort, fresh=True)[0]
             if first.status != "ok":
                 if row is needed:
                     raise BenchFailed(f"Our {entry.name} of {game.title} is not measurable: {first.message}")
@@ -263,9 +264,9 @@ def run_bench(
         disturbed: set[int] = set()
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
             _run_group(
-                game, workload, measurer, ours, rows, group, baselines, folder if started else None, limits,
-                kernel, loads, range(begin, begin + rounds), lambda done: on_round(done, total), on_step,
-                stopped, needed, ready_within, disturbed,
+                game, workload, measurer, ours, rows, group, baselines, start, folder if started else None,
+                limits, kernel, loads, range(begin, begin + rounds), lambda done: on_round(done, total),
+                on_step, stopped, needed, ready_within, disturbed,
             )  # fmt: skip
     with records_or_own(records) as known:
         limits_json = limits.as_json(known, kernel, rows + others)
@@ -333,6 +334,7 @@ def _run_group(
     rows: list[Row],
     group: list[Row],
     baselines: Mapping[str, Baseline],
+    start: Start,
     folder: Path | None,
     limits: _Limits,
     kernel: Question,
@@ -351,7 +353,7 @@ def _run_group(
     row that is needed fails.
     """
     arguments = [game.kernel or "", game.shape, str(measurer.input_sets), str(folder)]
-    processes: list[tuple[Row, Process]] = []
+    processes: list[tuple[Row, Dialogue]] = []
     probe: Process | None = None
     try:
         if folder is not None and game.kernel is not None:
@@ -366,7 +368,7 @@ def _run_group(
             if stopped():
                 break
             on_step(f"preparing {row.name}")
-            process = _start(row, arguments, ready_within, baselines)
+            process = _start(row, arguments, ready_within, baselines, start)
             if process is not None:
                 processes.append((row, process))
         on_step("")
@@ -434,19 +436,13 @@ def _start(
     arguments: list[str],
     ready_within: float | None = None,
     baselines: Mapping[str, Baseline] = BASELINES,
-) -> Process | None:
+    start: Start = alone,
+) -> Dialogue | None:
     """The baseline's process, ready; None, and the row says why, where it does not come to that."""
     baseline = baselines[row.entry]
     environment = {**pinned_environment(baseline.reuse), **baseline.environment}
     try:
-        process = Process([interpreter(), str(SCRIPTS / baseline.script), *arguments], environment)
-    except OSError as fault:
-        row.fail(
-            "missing",
-            f"{interpreter()} does not start ({fault.strerror}): {PYTHON_VARIABLE} names its Python.",
-        )
-        return None
-    try:
+        process = start(baseline.script, arguments, environment)
         with measuring():  # it times its variants, and some libraries tune
             ready = process.read(min(baseline.prepare, ready_within or baseline.prepare))
     except Silent as silent:

@@ -103,7 +103,7 @@ def export(
     if model is not None:
         if shape or settings:
             raise Failure("A model has its sizes in its file: leave --shape and --set out.")
-        export_model(model, to, source, policy, name, others)
+        export_model(model, to, source, policy, name, others, measure)
         return
     if source not in SOURCES:
         raise Failure(f"--from takes {', '.join(SOURCES)}, not {source!r}.")
@@ -190,6 +190,8 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
         )
     text = read_file(path)
     kind = text_kind(text)
+    if kind == "graph":
+        raise Failure(f"{path} is a whole model: give it as --model.")
     if kind == "program":
         if shape or settings:
             raise Failure(f"{path} has its sizes in its text: leave --shape and --set out.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,6 +81,7 @@ def import_onnx(
 def _as_graph(path: Path, nodes: ModelNodes, given: dict[str, Given], check: bool, to: Path | None) -> None:
     graph = graph_of(nodes)
     _tell_specialised(nodes.specialised, given)
+    _tell_costly(nodes.costly)
     size = f"{counted(len(graph.calls), 'call')} of {counted(len(graph.kernels), 'kernel')}"
     constants = sum(values.nbytes for values in graph.constants.values())
     if check:
@@ -141,12 +142,13 @@ def _tell(imported: Imported, given: dict[str, Given]) -> None:
         err.print(
             f"Inputs of the text whose values the model has: {escape(told)}.", style="dim", soft_wrap=True
         )
-    if imported.costly:
-        err.print(
-            f"It takes more than one pass over the result: {', '.join(imported.costly)}.",
-            style="dim",
-            soft_wrap=True,
-        )
+    _tell_costly(imported.costly)
+
+
+def _tell_costly(costly: Sequence[str]) -> None:
+    if costly:
+        told = f"It takes more than one pass over the result: {', '.join(costly)}."
+        err.print(told, style="dim", soft_wrap=True)
 
 
 def _given(model: Any, shapes: list[str], values: list[str]) -> dict[str, Given]:

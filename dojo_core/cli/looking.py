@@ -252,14 +252,22 @@ def _tell(program: Program, move: str, verdict: Verdict) -> None:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A program text of your own, a saved game, or a line file.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A program text of your own, a saved game, a line file, or a model's graph."),
+    ],
     target: TargetOption = None,
 ) -> None:
     """Check a program text: its form, its storage, its marks; of a game or a line, each move.
 
+    Of a model, its wiring and each of its kernels.
+
     Example: [bold]dojo check my_kernel.txt[/bold]
     """
     text = read_file(file)
+    if text_kind(text) == "graph":
+        _check_model(file)
+        return
     if text_kind(text) != "program":
         _check_moves(file, text)
         return
@@ -278,6 +286,19 @@ def check(
         out.print(escape(doubt), style="yellow", soft_wrap=True)
     if program.text != text:
         out.print("Its canonical text differs from the file's; dojo show prints it.", style="dim")
+
+
+def _check_model(file: Path) -> None:
+    """A model is valid where its wiring is, and each of its kernels."""
+    from dojo_core.cli.models import opened_model  # which needs more than a kernel does
+
+    graph = opened_model(file)
+    out.print(
+        f"{escape(str(file))}: valid. Model {graph.name}, {counted(len(graph.calls), 'call')} of "
+        f"{counted(len(graph.kernels), 'kernel')}, {counted(len(graph.constants), 'constant')}.",
+        style="green",
+        soft_wrap=True,
+    )
 
 
 def _check_moves(file: Path, text: str) -> None:

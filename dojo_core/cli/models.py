@@ -17,7 +17,7 @@ from dojo_core.export import Choice, NotExported, sets_for, write, zipped
 from dojo_core.export.library import Library, model_library
 from dojo_core.files import naming
 from dojo_core.graph.choices import SOURCES, choices, choose
-from dojo_core.graph.graph import Graph
+from dojo_core.graph.graph import Graph, Values
 from dojo_core.graph.nodes import GraphError
 from dojo_core.graph.run import Model
 from dojo_core.graph.store import load
@@ -66,6 +66,11 @@ def made(graph: Graph, programs: Mapping[str, Choice] | None, policy: str | None
         raise Failure(str(fault)) from None
 
 
+def checked(graph: Graph, model: Model, inputs: Mapping[str, Values], policy: str | None) -> list[Deviation]:
+    """How far a model's outputs are from those of its start programs."""
+    return deviations(graph, model.run(inputs), made(graph, None, policy).run(inputs))
+
+
 def time_model(path: Path, source: str, policy: str | None, against: Path | None, as_json: bool) -> None:
     """Time a model on drawn inputs, its outputs held against those of the start programs; with ``against``,
     the ONNX model that it was made of, beside ONNX Runtime."""
@@ -75,7 +80,7 @@ def time_model(path: Path, source: str, policy: str | None, against: Path | None
     model = made(graph, programs, policy)
     inputs = drawn_inputs(graph)
     given = model.run(inputs)
-    found = deviations(graph, given, made(graph, None, policy).run(inputs))
+    found = checked(graph, model, inputs, policy)
     if not as_json:
         tell_machine()
     timing = timed(model, inputs)
@@ -168,13 +173,19 @@ def described(
 
 
 def export_model(
-    path: Path, to: Path, source: str, policy: str | None, name: str, others: str | None
+    path: Path, to: Path, source: str, policy: str | None, name: str, others: str | None, verify: bool
 ) -> None:
-    """Write a whole model as a library."""
+    """Write a whole model as a library; with ``verify``, after a run on drawn inputs that gives what the
+    start programs give. Raises Failure."""
     free_place(to)
     graph = opened_model(path)
     with opened() as records:
         programs = chosen(graph, source, records, policy)
+    if verify:
+        found = checked(graph, made(graph, programs, policy), drawn_inputs(graph), policy)
+        if not all(each.right for each in found):
+            tell_deviations(found, "the start programs")
+            raise Failure("Nothing was exported: with these programs the model is wrong.")
     try:
         library = model_library(graph, programs, name, sets_for(others) if others else ())
         write_library(library, to)

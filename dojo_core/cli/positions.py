@@ -30,7 +30,12 @@ TABLE_3 = (
     "bmm", "conv", "swiglu",
 )  # fmt: skip
 
-_KERNEL = "A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; or a text file."
+MODEL_TEXT = 32 << 20  # characters of a model's text
+
+_KERNEL = (
+    "A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; a text file; or a model's kernel, "
+    "model.dojo:NAME."
+)
 KernelArgument = Annotated[str, typer.Argument(help=_KERNEL)]
 OptionalKernel = Annotated[str | None, typer.Argument(metavar="KERNEL", help=_KERNEL, show_default=False)]
 ShapeOption = Annotated[
@@ -129,19 +134,48 @@ def kernels_and_shapes(names: Sequence[str], shape: str | None = None) -> list[t
 
 
 def _own_program(path: Path) -> Program:
-    """The program of a text of one's own, as sound as a kernel's."""
+    """The program of a text of one's own, as sound as a kernel's; ``model.dojo:NAME`` is one of a model's."""
+    file, _, kernel = path.name.rpartition(":")
+    if file and not path.exists():
+        return _kernel_of(path.with_name(file), kernel)
     if path.suffix == ".py":
         raise Failure(
             f"{path} is Python, which no command of the Dojo runs: run it yourself and let it save the "
             f"kernel's text ({document('own_kernel.md')})."
         )
     text = read_file(path)
+    if text_kind(text) == "graph":
+        raise Failure(
+            f"{path} is a whole model: name a kernel of it, {_some_kernels(path)}; or give it as --model."
+        )
     program = parse(text)
     fault = program_fault(program, on=None, source=text)
     if fault is not None:
         raise Failure(f"{path} cannot be played on. {fault}")
     tell_doubt(program)
     return program
+
+
+def _kernel_of(path: Path, kernel: str) -> Program:
+    kernels_there = model_kernels(path)
+    if kernel not in kernels_there:
+        raise Failure(f"{path} has no kernel {kernel!r}: name {_some_kernels(path)}.")
+    return kernels_there[kernel]
+
+
+def model_kernels(path: Path) -> dict[str, Program]:
+    """The start programs of a model's kernels, by name. Raises Failure."""
+    from dojo_core.graph.text import parse_kernels
+
+    text = read_file(path, MODEL_TEXT)
+    if text_kind(text) != "graph":
+        raise Failure(f"{path} is no model as dojo import writes one, so that it has no kernels to name.")
+    return {name: kernel.program for name, kernel in parse_kernels(text).items()}
+
+
+def _some_kernels(path: Path) -> str:
+    names = [f"{path}:{name}" for name in model_kernels(path)]
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def tell_doubt(start: Program) -> None:
@@ -217,7 +251,9 @@ def on_machine(target: str, machine: str | None) -> str:
 
 
 def text_kind(text: str) -> str:
-    """What a file holds: ``game``, ``line`` or ``program``."""
+    """What a file holds: ``game``, ``graph``, ``line`` or ``program``."""
+    if text.lstrip().startswith("graph "):
+        return "graph"
     if text.lstrip().startswith("dojo game"):
         return "game"
     return "line" if any(row.startswith("shape ") for row in text.splitlines()) else "program"

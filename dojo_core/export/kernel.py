@@ -304,7 +304,7 @@ def _header(made: Instance) -> list[str]:
         lines += [f"  {number}: {move}" for number, move in enumerate(choice.moves, 1)]
     else:
         lines += ["", "No moves: this is the start program."]
-    if choice.moves != ():
+    if choice.moves != () and choice.start.body != choice.program.body:
         lines += _program("The start program:", choice.start)
     return lines + _program("The program that this C was generated from:", choice.program)
 

@@ -20,6 +20,7 @@ from dojo_core.export.model import MODELS_OWN, WEIGHTS_FILE, Weights, Whole
 from dojo_core.export.names import library_name
 from dojo_core.export.templates import filled
 from dojo_core.graph.graph import Graph
+from dojo_core.graph.preparation import prepared
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.program.dtypes import NUMPY_TYPES
 from dojo_core.program.target import VECTOR_BYTES
@@ -45,7 +46,11 @@ def model_library(
     sets: Sequence[InstructionSet] = (),
 ) -> Library:
     """A library of a whole model: its kernels, each as chosen by the kernel's name, a function that runs them
-    in turn, and a file of its constants. Raises as ``library`` does."""
+    in turn, and a file of its constants, with what the programs copy of these (packed weights) as it is then.
+
+    Raises as ``library`` does, and GraphError.
+    """
+    graph, choices = prepared(graph, choices)
     called = dict.fromkeys(call.kernel for call in graph.calls)
     # Several kernels of a graph may have one name in their texts, and none of the graph's is twice.
     chosen = [(choices[kernel], kernel) for kernel in called]

@@ -6,14 +6,16 @@ To learn what a node reads, gives and is, its operator runs once in a kernel of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dojo_core.from_onnx.arrays import array_of, stored
+import numpy as np
+
+from dojo_core.from_onnx.arrays import array_of
 from dojo_core.from_onnx.call import Call, Operator
-from dojo_core.from_onnx.ports import Given, NotImported, Port, Reason
+from dojo_core.from_onnx.ports import Given, NotImported, Reason
 from dojo_core.from_onnx.values import (
     FLOATS,
     KNOWN_ELEMENTS,
@@ -30,7 +32,6 @@ from dojo_core.from_onnx.walk import Walk, completed
 from dojo_core.from_onnx.weights import values_of
 from dojo_core.graph import nodes as graphs
 from dojo_core.graph.build import build
-from dojo_core.graph.emission import unlike
 from dojo_core.graph.graph import Graph, as_stored
 from dojo_core.graph.kinds import kind_of
 from dojo_core.graph.nodes import Kind, Node
@@ -46,10 +47,10 @@ INLINE = 4096  # whole numbers that are worked with at import, as shapes and pla
 
 @dataclass(frozen=True)
 class ModelNodes:
-    """A model for ``dojo_core.graph.build``, and how its inputs and outputs come by their tensors.
+    """A model for ``dojo_core.graph.build``.
 
     ``tensors`` describe the constants. ``specialised`` are graph inputs that were taken for their values,
-    with the operators that asked.
+    with the operators that asked, ``costly`` encodings that take more than one pass.
     """
 
     name: str
@@ -59,8 +60,7 @@ class ModelNodes:
     constants: Mapping[str, Numbers]
     tensors: tuple[graphs.Tensor, ...]
     specialised: Mapping[str, str]
-    input_ports: tuple[Port, ...]
-    output_ports: tuple[Port, ...]
+    costly: tuple[str, ...]
 
 
 def nodes_of(
@@ -101,15 +101,16 @@ class _InNodes(Walk):
         self.nodes: list[Node] = []
         self.constants: dict[str, tuple[graphs.Tensor, Numbers]] = {}
         self.outputs: list[str] = []
-        self.node_names: set[str] = set()
-        # Names of the model's own tensors, which no other takes before they do.
+        self.node_names = _Names()
+        # The model's own tensors have their names, whatever is called alike in functions and loops before.
         graph = model.graph
-        self.reserved = {each.name for each in (*graph.input, *graph.initializer, *graph.output)}
-        self.reserved.update(name for node in graph.node for name in node.output)
-        self.taken: set[str] = set()
+        self.own = {each.name for each in (*graph.input, *graph.initializer, *graph.output)}
+        self.own.update(name for node in graph.node for name in node.output)
+        self.names = _Names(self.own)
+        self.alike: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}  # constants of one name
 
     def nodes_of(self) -> ModelNodes:
-        inputs, outputs = self.through()
+        self.through()
         read = {*self.outputs, *(name for node in self.nodes for name in node.inputs)}
         used = [(tensor, values) for name, (tensor, values) in self.constants.items() if name in read]
         return ModelNodes(
@@ -120,8 +121,7 @@ class _InNodes(Walk):
             {tensor.name: as_stored(tensor, values) for tensor, values in used},
             tuple(tensor for tensor, _ in used),
             dict(self.specialised),
-            tuple(inputs),
-            tuple(outputs),
+            tuple(self.costly),
         )
 
     def data(self, name: str, element: str, shape: tuple[int, ...]) -> tuple[Tensor, str]:
@@ -145,9 +145,19 @@ class _InNodes(Walk):
         if values.size <= (1 if element in FLOATS or element in ("i8", "u8") else INLINE):
             return Tensor(element, values.shape, values=values, name=name)
         checked(element)
-        wire = self._name(name or "constant")
-        self.constants[wire] = graphs.Tensor(wire, element, values.shape), values
+        wire = self._constant_named(element, values, name or "constant")
         return Tensor(element, values.shape, values=known, wire=wire, sources=frozenset([wire]))
+
+    def _constant_named(self, element: str, values: Numbers, name: str) -> str:
+        """A constant of the graph, the same one each time that a loop comes by it."""
+        before = self.alike.setdefault((name, element, values.shape), [])
+        for wire in before:
+            if np.array_equal(self.constants[wire][1], values):
+                return wire
+        wire = self._name(name)
+        self.constants[wire] = graphs.Tensor(wire, element, values.shape), values
+        before.append(wire)
+        return wire
 
     def call(
         self,
@@ -160,33 +170,28 @@ class _InNodes(Walk):
         if operator.control:
             return operator.run(Call(self, Builder("control"), node, schema, inputs, scope))
 
-        wanted = [(k, name) for k, name in enumerate(node.output) if name]
-
-        def computed(call: Call) -> tuple[list[Value], list[Tensor]]:
+        def results_of(call: Call) -> dict[int, Value]:
             results = operator.run(call)
-            return results, [t for k, _ in wanted if k < len(results) for t in _arrays(results[k])]
+            return {k: results[k] for k, name in enumerate(node.output) if name and k < len(results)}
 
         def emit(b: Builder, arrays: Sequence[Array]) -> list[Array]:
             given = dict(zip(read, arrays, strict=True))
-            _, tensors = computed(_InKernel(self, b, node, schema, inputs, given))
-            return [stored(b, array_of(b, tensor), tensor.element) for tensor in tensors]
+            results = results_of(_InKernel(self, b, node, schema, inputs, given))
+            return [array_of(b, tensor) for value in results.values() for tensor in _arrays(value)]
 
         read: dict[str, Array] = {}
         trial = _InKernel(self, Builder("trial"), node, schema, inputs, read)
-        results, _ = computed(trial)
+        results = results_of(trial)
         self.costly.update(trial.costly)
         for name, domain in trial.promises():
             self._promise(name, *domain)
-        settled: list[Value] = [Nothing()] * len(results)
-        for k, name in wanted:
-            if k < len(results):
-                settled[k] = self._settled(results[k], name)
-        made = tuple(t for k, _ in wanted if k < len(results) for t in _wired(settled[k], results[k]))
+        settled = {k: self._settled(value, node.output[k]) for k, value in results.items()}
+        made = tuple(tensor for k in results for tensor in _wired(settled[k], results[k]))
         if made:
             name = node.name or f"{node.op_type}_{made[0].name}"
             kind = Kind.OTHER if trial.costly else kind_of(trial.b.body)
             self._add(Node(name, node.op_type, kind, tuple(read), made, emit))
-        return settled
+        return [settled.get(k, Nothing()) for k in range(len(node.output))]
 
     def _promise(self, name: str, low: float, high: float) -> None:
         """Of an input of the graph, that its elements lie between the two."""
@@ -223,18 +228,29 @@ class _InNodes(Walk):
 
     def _name(self, name: str) -> str:
         """A tensor's name: the model's own once, else one like it."""
-        if name in self.reserved and not self.depth:
-            self.reserved.discard(name)
-            self.taken.add(name)
+        if name in self.own and not self.depth:
+            self.own.discard(name)
             return name
-        name = unlike(name, {*self.taken, *self.reserved})
-        self.taken.add(name)
-        return name
+        return self.names.free(name)
 
     def _add(self, node: Node) -> None:
-        name = unlike(node.name, self.node_names)
-        self.node_names.add(name)
-        self.nodes.append(replace(node, name=name))
+        self.nodes.append(replace(node, name=self.node_names.free(node.name)))
+
+
+class _Names:
+    """Names, each given once: one that is taken has a number behind it."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = set(taken)
+        self.last: dict[str, int] = {}
+
+    def free(self, wished: str) -> str:
+        name = wished
+        while name in self.taken:
+            self.last[wished] = number = self.last.get(wished, 1) + 1
+            name = f"{wished}_{number}"
+        self.taken.add(name)
+        return name
 
 
 class _InKernel(Call):

@@ -24,7 +24,11 @@ _Field = tuple[int, int, int, int]  # number, where its tag begins, where its co
 
 
 class _Damaged(Exception):
-    pass
+    """It is no message."""
+
+
+class _TooLarge(Exception):
+    """More than may be kept in memory."""
 
 
 def structure(path: Path, most: int) -> bytes:
@@ -37,7 +41,7 @@ def structure(path: Path, most: int) -> bytes:
             return bytes(_model(content, path.name, most))
         except _Damaged:
             raise Refusal(f"{path} is damaged, or no ONNX file.", "Export the model again.") from None
-        except OverflowError:
+        except _TooLarge:
             raise Refusal(
                 f"{path} has more than {most >> 20} MiB beside its initializers.",
                 "Take out a part: onnx.utils.extract_model(path, 'part.onnx', inputs, outputs).",
@@ -62,7 +66,7 @@ def _graph(content: mmap.mmap, begin: int, end: int, name: str, most: int) -> by
         else:
             _copy(made, content, tag, after, most)
         if len(made) > most:
-            raise OverflowError
+            raise _TooLarge
     return made
 
 
@@ -86,7 +90,7 @@ def _tensor(content: mmap.mmap, begin: int, end: int, name: str, most: int) -> b
 
 def _copy(made: bytearray, content: mmap.mmap, begin: int, end: int, most: int) -> None:
     if len(made) + end - begin > most:
-        raise OverflowError
+        raise _TooLarge
     made += content[begin:end]
 
 

@@ -80,7 +80,7 @@ def _mapped(tensor: onnx.TensorProto, folder: Path) -> Numbers:
         return np.zeros(shape, numpy_dtype(element))
     if bits(element) < 8:
         return _unpacked(tensor, file, offset, length)
-    return np.memmap(file, numpy_dtype(element).newbyteorder("<"), "r", offset, shape)
+    return np.memmap(file, numpy_dtype(element), "r", offset, shape)  # little-endian, as our processors are
 
 
 def _unpacked(tensor: onnx.TensorProto, file: Path, offset: int, length: int) -> Numbers:

@@ -28,9 +28,9 @@ def choices(
 ) -> dict[str, Choice]:
     """For each kernel of a graph what runs in its place, by the kernel's name.
 
-    ``source`` is one of SOURCES: ``best`` is the fastest verified program that the records know for the
-    start on this machine, else what the heuristic pass plays; where it fails, the start. ``on_kernel`` hears
-    of each kernel before its turn.
+    ``source`` is one of SOURCES: ``best`` is the fastest verified program of the policy that the records know
+    for the start on this machine, else what the heuristic pass plays; where it fails, the start.
+    ``on_kernel`` hears of each kernel before its turn.
     """
     chosen: dict[str, Choice] = {}
     for name in dict.fromkeys(call.kernel for call in graph.calls):
@@ -41,7 +41,7 @@ def choices(
 
 def _choice(start: Game, source: str, records: Records | None) -> Choice:
     if source == "best" and records is not None:
-        recorded = of_record(records, start)
+        recorded = of_record(records, start, start.policy)
         if recorded is not None:
             return recorded
     if source != "start":

@@ -16,9 +16,9 @@ import numpy as np
 from dojo_core.faults import text_fault
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
 from dojo_core.measure.pool import from_double, numbers
-from dojo_core.primitives import Array, Builder, BuildError, constant, identifier
+from dojo_core.primitives import Array, Builder, BuildError, constant, convert, identifier
 from dojo_core.primitives.elision import accessing
-from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.dtypes import HALVES, INTEGERS
 from dojo_core.program.expressions import TextError
 from dojo_core.program.indices import feeding
 from dojo_core.program.text import parse
@@ -57,9 +57,35 @@ def emitted(
     Constants of one element are numbers in the text, others inputs. Raises BuildError where no program can be
     made, GraphError for a node that gives what it does not say.
     """
+    b, names, own = _written(nodes, tensors, constants, outputs)
+    draft, renamed = canonical(b.draft())
+    program = parsed(draft.text)
+    originals = {new: old for old, new in renamed.items()}
+    taken = tuple(names[originals[array]] for array in program.inputs)
+    given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
+    return Emitted(program, taken, given, {name: own[name] for name in taken if name in own})
+
+
+def line_count(
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    constants: Mapping[str, Values],
+    outputs: Sequence[str],
+) -> int:
+    """How many lines of text the program of ``emitted`` has. Raises BuildError where there is none."""
+    return len(_written(nodes, tensors, constants, outputs)[0].draft().leaves)
+
+
+def _written(
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    constants: Mapping[str, Values],
+    outputs: Sequence[str],
+) -> tuple[Builder, dict[str, str], dict[str, tuple[Tensor, Values]]]:
+    """Nodes in a builder, with the tensor behind each of its inputs, and those that are the nodes' own."""
     b = Builder(kernel_name(nodes))
     arrays: dict[str, Array] = {}
-    names: dict[str, str] = {}  # the tensor behind each input of the builder
+    names: dict[str, str] = {}
     own: dict[str, tuple[Tensor, Values]] = {}
     for node in nodes:
         for name in node.inputs:
@@ -70,19 +96,16 @@ def emitted(
         before = set(b.constants)
         arrays |= run(b, node, arrays)
         for key in b.constants:
-            if key not in before:
-                name = unlike(f"{node.name}.{key}", {*tensors, *own})
+            if key not in before:  # called alike in every kernel that writes the node
+                name = unlike(f"{node.name}.{key.rstrip('_')}", {*tensors, *own})
                 dtype = b.inputs[key].dtype
                 own[name] = Tensor(name, dtype, b.inputs[key].shape), from_double(b.constants[key], dtype)
                 names[key] = name
     for number, name in enumerate(outputs):
-        b.output(f"o{number}", arrays[name])
-    draft, renamed = canonical(b.draft())
-    program = _checked(draft.text)
-    originals = {new: old for old, new in renamed.items()}
-    taken = tuple(names[originals[array]] for array in program.inputs)
-    given = tuple(outputs[int(originals[array][1:])] for array in program.outputs)
-    return Emitted(program, taken, given, {name: own[name] for name in taken if name in own})
+        array = arrays[name]
+        rounded = array if array.is_free else convert(b, array, tensors[name].dtype)
+        b.output(f"o{number}", rounded)
+    return b, names, own
 
 
 def interface(b: Builder, tensor: Tensor, values: Values | None, name: str) -> Array:
@@ -104,7 +127,9 @@ def run(b: Builder, node: Node, arrays: Mapping[str, Array]) -> dict[str, Array]
             f"{node.name} ({node.operator}) gives {len(results)} arrays and says {len(node.outputs)}."
         )
     for tensor, array in zip(node.outputs, results, strict=True):
-        if array.shape != tensor.shape or (array.dtype != tensor.dtype and not array.is_free):
+        unrounded = array.dtype == "f32" and tensor.dtype in HALVES
+        fits = array.dtype == tensor.dtype or array.is_free or unrounded
+        if array.shape != tensor.shape or not fits:
             raise GraphError(
                 f"{node.name} ({node.operator}) gives {array.dtype} {list(array.shape)} for {tensor}."
             )
@@ -116,18 +141,30 @@ def shaped(program: Program, array: str, values: Values) -> Values:
     return values.reshape([dim.size for dim in program.buffer_of[array].dims])
 
 
-def kernel_name(nodes: Iterable[Node]) -> str:
-    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``."""
-    words: list[str] = []
-    nodes = list(nodes)
-    for node in [n for n in nodes if n.kind is not Kind.VIEW] or nodes:
-        word = identifier(node.operator.rpartition(".")[2].lower())
-        if not words or words[-1] != word:
-            words.append(word)
-    name = "_".join(words)
+def kernel_name(nodes: Sequence[Node]) -> str:
+    """A kernel's name by its nodes' operators, views aside: ``matmul_add_gelu``.
+
+    Of ``aten.add.Tensor``, an operator with its library and its variant, ``add`` stands in the name. A long
+    name begins with the first contraction, and ends early.
+    """
+    passes = [node for node in nodes if node.kind is not Kind.VIEW] or list(nodes)
+    name = _joined_words(passes)
+    if len(name) > NAME:
+        first = next((n for n, node in enumerate(passes) if node.kind is Kind.CONTRACTION), 0)
+        name = _joined_words(passes[first:])
     if len(name) > NAME:
         name = name[:NAME].rpartition("_")[0] or name[:NAME]
     return identifier(name)
+
+
+def _joined_words(nodes: Iterable[Node]) -> str:
+    words: list[str] = []
+    for node in nodes:
+        parts = node.operator.lower().split(".")
+        word = identifier(parts[-2] if len(parts) > 2 else parts[-1])
+        if not words or words[-1] != word:
+            words.append(word)
+    return "_".join(words)
 
 
 def unlike(name: str, taken: Collection[str]) -> str:
@@ -177,7 +214,7 @@ def canonical(program: Program) -> tuple[Program, dict[str, str]]:
 
 
 @lru_cache(maxsize=256)
-def _checked(text: str) -> Program:
+def parsed(text: str) -> Program:
     """The program of a text: many groups of a model have the same."""
     try:
         return parse(text)

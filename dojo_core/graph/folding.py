@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from dojo_core.graph.emission import emitted, run, shaped
+from dojo_core.graph.emission import Emitted, emitted, run, shaped
+from dojo_core.graph.graph import Call, Graph, Kernel, as_stored
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
+from dojo_core.graph.run import Model
 from dojo_core.graph.traits import Traits, address
 from dojo_core.measure.pool import STORED, from_double, numbers
 from dojo_core.primitives import Array, Builder, BuildError
@@ -25,7 +27,7 @@ from dojo_core.program.tree import Access
 Values = np.ndarray[Any, Any]
 
 SMALL = 1 << 16  # bytes that an expansion may take
-STEPS = 1 << 26  # operations that are worked out for one node at most; what takes more is left to each run
+STEPS = 1 << 26  # operations of one node that the interpreter takes; what takes more is compiled
 
 
 def folded(
@@ -50,11 +52,7 @@ def folded(
             views |= {t.name: node for t in node.outputs}
             left.append(node)
             continue
-        result = _evaluated(_with_views(node, views), tensors, values)
-        if result is None:
-            left.append(node)
-        else:
-            values |= result
+        values |= _evaluated(_with_views(node, views), tensors, values)
     return left, values
 
 
@@ -73,8 +71,8 @@ def _with_views(node: Node, views: Mapping[str, Node]) -> list[Node]:
 
 def _evaluated(
     nodes: Sequence[Node], tensors: Mapping[str, Tensor], constants: Mapping[str, Values]
-) -> dict[str, Values] | None:
-    """What the last of some nodes gives; None where it takes too long to work out here."""
+) -> dict[str, Values]:
+    """What the last of some nodes gives."""
     wanted = [tensor for tensor in nodes[-1].outputs if tensor.size]
     result = _viewed(nodes, tensors, constants)
     if result is not None:
@@ -83,19 +81,40 @@ def _evaluated(
         made = emitted(nodes, tensors, constants, [tensor.name for tensor in wanted])
     except BuildError as fault:
         raise GraphError(f"{nodes[-1].name} ({nodes[-1].operator}): {fault}") from fault
-    program = made.program
-    if sum(math.prod(scope.size for scope in leaf.scopes) for leaf in program.leaves) > STEPS:
-        return None
     given = {**constants, **{name: values for name, (_, values) in made.constants.items()}}
+    steps = sum(math.prod(scope.size for scope in leaf.scopes) for leaf in made.program.leaves)
+    results = _interpreted(made, given) if steps <= STEPS else _compiled(made, given, tensors)
+    return {
+        name: from_double(values, tensors[name].dtype).reshape(tensors[name].shape)
+        for name, values in results.items()
+    }
+
+
+def _interpreted(made: Emitted, given: Mapping[str, Values]) -> dict[str, Values]:
+    program = made.program
     inputs = {
         array: numbers(shaped(program, array, given[name]), program.buffer_of[array].dtype)
         for array, name in zip(program.inputs, made.inputs, strict=True)
     }
     with np.errstate(all="ignore"):
         outputs = interpret(program, inputs)
+    return {name: outputs[array] for array, name in zip(program.outputs, made.outputs, strict=True)}
+
+
+def _compiled(made: Emitted, given: Mapping[str, Values], tensors: Mapping[str, Tensor]) -> dict[str, Values]:
+    known = {**tensors, **{name: tensor for name, (tensor, _) in made.constants.items()}}
+    graph = Graph(
+        "once",
+        {name: known[name] for name in (*made.inputs, *made.outputs)},
+        (),
+        made.outputs,
+        {"once": Kernel("once", made.program)},
+        (Call("once", made.inputs, made.outputs),),
+        {name: given[name] for name in made.inputs},
+    )
     return {
-        name: from_double(outputs[array], tensors[name].dtype).reshape(tensors[name].shape)
-        for array, name in zip(program.outputs, made.outputs, strict=True)
+        name: numbers(as_stored(known[name], values), known[name].dtype)
+        for name, values in Model(graph).run({}).items()
     }
 
 

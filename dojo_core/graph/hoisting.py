@@ -53,10 +53,13 @@ def hoisted(program: Program, constants: Collection[str]) -> Hoisted | None:
 def _copied(program: Program, buffer: Buffer, constants: Collection[str]) -> _Kept | None:
     """The dimensions of a temporary that holds copies of constants and nothing else; None for any other.
 
-    Along other dimensions all its elements are the same.
+    Along other dimensions all its elements are the same. What lies in registers is there so as not to be read
+    from memory.
     """
     name = buffer.name
-    if buffer.arrays != (name,) or name in program.interface or name in program.index_arrays:
+    if buffer.location == "register" or buffer.arrays != (name,):
+        return None
+    if name in program.interface or name in program.index_arrays:
         return None
     writers = [n for n, leaf in enumerate(program.leaves) if leaf.op.target.array == name]
     readers = [n for n, leaf in enumerate(program.leaves) if name in {a.array for a in leaf.op.reads}]

@@ -64,8 +64,9 @@ class Node:
     """One operation of a model. ``name`` is unique in it, ``operator`` is a word for people (``Conv``).
 
     ``inputs`` are names of tensors. ``emit`` writes the node in primitives: from the inputs' arrays to the
-    outputs', which have the dtypes and shapes of ``outputs``. It is pure, and called again for each partition
-    that is tried; it raises BuildError for what no text can be.
+    outputs', which have the dtypes and shapes of ``outputs``; those of f16 and bf16 may be f32, and are
+    rounded where they leave the kernel. It is pure, and called again for each partition that is tried; it
+    raises BuildError for what no text can be.
     """
 
     name: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dojo_core.graph.emission import parsed
 from dojo_core.primitives.elision import accessing, goes_along
 from dojo_core.program.affine import Affine
-from dojo_core.program.text import parse
 from dojo_core.program.tree import Access, Leaf, Node, Program, Scope
 
 
@@ -59,8 +59,5 @@ def reordered(program: Program, array: str, order: Sequence[int]) -> Program:
         for b in program.buffers
     )
     body = tuple(changed(node) for node in program.body)
-    return parse(
-        Program.make(
-            program.name, program.inputs, program.outputs, buffers, body, domains=program.domains
-        ).text
-    )
+    made = Program.make(program.name, program.inputs, program.outputs, buffers, body, domains=program.domains)
+    return parsed(made.text)

@@ -20,7 +20,7 @@ from dojo_core.graph.traits import Traits
 LINES = 40  # of a kernel's text, unless one node has more
 
 
-@dataclass
+@dataclass(eq=False)
 class _Group:
     """Nodes that become one kernel; ``volume`` is how many elements its largest pass goes over."""
 
@@ -80,7 +80,7 @@ class _Partition:
         for node in self.nodes:
             if node.kind is not Kind.VIEW:
                 self._place(node)
-        self._sink()
+        self._join_helpers()
         return self._ordered()
 
     # ------------------------------------------------------------------ with what feeds it
@@ -183,34 +183,77 @@ class _Partition:
         )
         return len(first) == 1 and softmax and data and len(read) == 1
 
-    # ------------------------------------------------------------------ with what reads it
+    # ------------------------------------------------------------------ with what reads it, or feeds it
 
-    def _sink(self) -> None:
-        """Put groups that only prepare for one reader into that reader's."""
-        readers: dict[int, dict[int, _Group]] = {}
-        for node in self.nodes:
-            if node.kind is not Kind.VIEW:
-                reader = self.group[node.name]
-                for source in self._sources(node):
-                    if source is not reader:
-                        readers.setdefault(source.number, {})[reader.number] = reader
-        for group in sorted(self._all(), key=self._last, reverse=True):
-            reading = {
-                self.group[each.nodes[0].name].number for each in readers.get(group.number, {}).values()
-            }
-            if len(reading) != 1 or group.alone:
+    def _join_helpers(self) -> None:
+        """Put groups without a contraction or a reduction where they make least that lies in memory.
+
+        What only prepares for one reader goes there; but first, what gives less than the one contraction that
+        it reads from goes to that: a rotation of its columns, a gated half of them.
+        """
+        self._sink(into_contractions=False)
+        self._lift()
+        self._sink(into_contractions=True)
+
+    def _sink(self, into_contractions: bool) -> None:
+        readers = self._readers()
+        for group in self._helpers():
+            reading = {self._now(each).number: self._now(each) for each in readers[group.number]}
+            if len(reading) != 1:
                 continue
-            reader = next(iter(readers[group.number].values()))
-            reader = self.group[reader.nodes[0].name]
-            prepares = all(node.kind in (Kind.POINTWISE, Kind.COPY) for node in group.nodes)
+            (reader,) = reading.values()
             given = {tensor.name for node in group.nodes for tensor in node.outputs}
-            if not prepares or reader.alone or given & self.kept or group.lines + reader.lines > LINES:
+            if reader.has(Kind.CONTRACTION) <= into_contractions and not given & self.kept:
+                self._merge(group, reader)
+
+    def _lift(self) -> None:
+        for group in self._helpers():
+            readers = self._readers()
+            sources = {s.number: s for node in group.nodes for s in self._sources(node) if s is not group}
+            if len(sources) != 1:
                 continue
-            reader.nodes = sorted([*group.nodes, *reader.nodes], key=lambda node: self.position[node.name])
-            reader.lines += group.lines
-            reader.volume = max(reader.volume, group.volume)
-            for node in group.nodes:
-                self.group[node.name] = reader
+            (source,) = sources.values()
+            alone = self._given([source], readers)
+            if source.has(Kind.CONTRACTION) and self._given([source, group], readers) <= alone:
+                self._merge(group, source)
+
+    def _helpers(self) -> list[_Group]:
+        """The groups that only move elements and map them, the last one first."""
+        return [
+            group
+            for group in sorted(self._all(), key=self._last, reverse=True)
+            if not group.alone and all(node.kind in (Kind.POINTWISE, Kind.COPY) for node in group.nodes)
+        ]
+
+    def _readers(self) -> dict[int, list[_Group]]:
+        """The other groups that read what each gives, by its number."""
+        readers: dict[int, list[_Group]] = {group.number: [] for group in self._all()}
+        for group in self._all():
+            for source in {s.number for node in group.nodes for s in self._sources(node) if s is not group}:
+                readers[source].append(group)
+        return readers
+
+    def _now(self, group: _Group) -> _Group:
+        """The group that holds a group's nodes by now."""
+        return self.group[group.nodes[0].name]
+
+    def _given(self, groups: Sequence[_Group], readers: Mapping[int, Sequence[_Group]]) -> int:
+        """How many bytes some groups give to others, or as outputs."""
+        outside = [r for group in groups for r in readers[group.number] if r not in groups]
+        nodes = [node for reader in outside for node in reader.nodes]
+        read = {base for node in nodes for name in node.inputs for base in self.bases(name)}
+        made = [tensor for group in groups for node in group.nodes for tensor in node.outputs]
+        return sum(tensor.bytes for tensor in made if tensor.name in read | self.kept)
+
+    def _merge(self, group: _Group, into: _Group) -> None:
+        """Put a group's nodes into another one, if they are not too many."""
+        if into.alone or group.lines + into.lines > LINES:
+            return
+        into.nodes = sorted([*group.nodes, *into.nodes], key=lambda node: self.position[node.name])
+        into.lines += group.lines
+        into.volume = max(into.volume, group.volume)
+        for node in group.nodes:
+            self.group[node.name] = into
 
     def _all(self) -> list[_Group]:
         return list({group.number: group for group in self.group.values()}.values())

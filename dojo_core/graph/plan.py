@@ -24,10 +24,6 @@ class Lifetime:
     first: int
     last: int
 
-    def meets(self, other: Lifetime) -> bool:
-        """Are both needed at one time?"""
-        return self.first <= other.last and other.first <= self.last
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -53,27 +49,27 @@ def lifetimes(graph: Graph) -> dict[str, Lifetime]:
 
 def plan(graph: Graph) -> Plan:
     """Places for what is between calls."""
-    return placed(lifetimes(graph))
+    return places(lifetimes(graph))
 
 
-def placed(lives: Mapping[str, Lifetime]) -> Plan:
+def places(lives: Mapping[str, Lifetime]) -> Plan:
     """Places at which no two tensors that are needed together overlap."""
     offsets: dict[str, int] = {}
+    placed: dict[int, list[str]] = {}  # what has its place by now, by each call in whose time it is needed
     total = 0
     for name in sorted(lives, key=lambda name: (-lives[name].bytes, lives[name].first)):
         life = lives[name]
-        size = _rounded(life.bytes)
-        busy = sorted(
-            (at, at + _rounded(lives[other].bytes))
-            for other, at in offsets.items()
-            if life.meets(lives[other])
-        )
-        place = 0
+        calls = range(life.first, life.last + 1)
+        others = {other for call in calls for other in placed.get(call, ())}
+        busy = sorted((offsets[other], offsets[other] + _rounded(lives[other].bytes)) for other in others)
+        place, size = 0, _rounded(life.bytes)
         for begin, end in busy:
             if place + size <= begin:
                 break
             place = max(place, end)
         offsets[name] = place
+        for call in calls:
+            placed.setdefault(call, []).append(name)
         total = max(total, place + size)
     return Plan(offsets, total)
 

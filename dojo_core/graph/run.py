@@ -6,7 +6,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Model:
         machine measures."""
         self.graph = graph
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
-        parts = {name: _parts(graph, name, program) for name, program in self.programs.items()}
+        parts = {name: parts_of(graph, name, program) for name, program in self.programs.items()}
         codes = {
             (name, part): _code(program, policy)
             for name, both in parts.items()
@@ -67,31 +67,50 @@ class Model:
         self.memory_bytes = places.bytes
         self._memory = aligned(places.bytes)
         self._promises = promises(graph)
-        self._slots: dict[str, list[tuple[Any, int]]] = {n: [] for n in (*graph.inputs, *graph.outputs)}
+        self._labels = {graph.label(name): name for name in graph.inputs}
+        self._computed = [n for n in graph.outputs if n not in graph.inputs and n not in graph.constants]
         self._lock = threading.Lock()
 
         begin = time.perf_counter()
-        self._constants = {name: _dense(values, ALIGNMENT) for name, values in graph.constants.items()}
+        self._constants: dict[str, Values] = {}  # those that each run reads
+        self._copies: dict[tuple[str, ...], dict[str, Values]] = {}  # of others, by kernel and constants
+        self._slots: dict[str, list[tuple[Any, int]]] = {n: [] for n in (*graph.inputs, *graph.outputs)}
         base = self._memory.ctypes.data
-        fixed = {name: base + offset for name, offset in places.offsets.items()}
-        fixed |= {name: values.ctypes.data for name, values in self._constants.items()}
-        self._copies: dict[tuple[str, ...], dict[str, Values]] = {}  # of constants, by kernel and constants
-        self._steps: list[tuple[Any, Any]] = []  # a function, and what it is called with
-        for call in graph.calls:
-            both, kernel = parts[call.kernel], graph.kernels[call.kernel].program
-            tensors = dict(zip((*kernel.inputs, *kernel.outputs), (*call.inputs, *call.outputs), strict=True))
-            known = {array: fixed.get(name) for array, name in tensors.items()}
-            if ONCE in both:
-                copies = self._copied(functions[call.kernel, ONCE], call.kernel, both[ONCE], tensors)
-                known |= {array: values.ctypes.data for array, values in copies.items()}
-            program = both[EACH_RUN]
-            arrays = (*program.inputs, *program.outputs)
-            pointers = (ctypes.c_void_p * len(arrays))(*(known[array] for array in arrays))
-            self._steps.append((functions[call.kernel, EACH_RUN], pointers))
-            for number, array in enumerate(arrays):
-                if tensors.get(array) in self._slots:
-                    self._slots[tensors[array]].append((pointers, number))
+        between = {name: base + offset for name, offset in places.offsets.items()}
+        # Each step is a function, and what it is called with.
+        self._steps = [self._step(call, parts[call.kernel], functions, between) for call in graph.calls]
         self.prepare_seconds = time.perf_counter() - begin
+
+    def _step(
+        self,
+        call: Call,
+        parts: Mapping[str, Program],
+        functions: Mapping[tuple[str, str], Any],
+        between: Mapping[str, int],
+    ) -> tuple[Any, Any]:
+        """A call's function, and the places of its arrays; those of a run's own are left open."""
+        kernel = self.graph.kernels[call.kernel].program
+        tensors = dict(zip((*kernel.inputs, *kernel.outputs), (*call.inputs, *call.outputs), strict=True))
+        known = {array: between.get(name) for array, name in tensors.items()}
+        if ONCE in parts:
+            copies = self._copied(functions[call.kernel, ONCE], call.kernel, parts[ONCE], tensors)
+            known |= {array: values.ctypes.data for array, values in copies.items()}
+        program = parts[EACH_RUN]
+        for array in program.inputs:
+            if tensors.get(array) in self.graph.constants:
+                known[array] = self._constant(tensors[array])
+        arrays = (*program.inputs, *program.outputs)
+        pointers = (ctypes.c_void_p * len(arrays))(*(known[array] for array in arrays))
+        for number, array in enumerate(arrays):
+            if tensors.get(array) in self._slots:
+                self._slots[tensors[array]].append((pointers, number))
+        return functions[call.kernel, EACH_RUN], pointers
+
+    def _constant(self, name: str) -> int:
+        """Where a constant lies that each run reads."""
+        if name not in self._constants:
+            self._constants[name] = _dense(self.graph.constants[name], ALIGNMENT)
+        return self._constants[name].ctypes.data
 
     def _copied(
         self, function: Any, kernel: str, program: Program, tensors: Mapping[str, str]
@@ -101,7 +120,7 @@ class Model:
         key = (kernel, *names)
         if key not in self._copies:
             made = {array: aligned(program.buffer_of[array].bytes) for array in program.outputs}
-            given = [self._constants[name] for name in names]
+            given = [_dense(self.graph.constants[name]) for name in names]
             pointers = [values.ctypes.data for values in (*given, *made.values())]
             function((ctypes.c_void_p * len(pointers))(*pointers), self._workspace.ctypes.data)
             self._copies[key] = made
@@ -148,44 +167,46 @@ class Model:
     # ------------------------------------------------------------------ a run's arrays
 
     def _taken(self, inputs: Mapping[str, Any]) -> dict[str, Values]:
-        """The inputs by the graph's names, checked, dense and aligned."""
-        graph = self.graph
-        labels = {graph.label(name): name for name in graph.inputs}
-        for label in inputs:
-            if label not in labels:
-                raise GraphError(
-                    f"{graph.name} has no input {label}: its inputs are {', '.join(labels) or 'none'}."
-                )
+        """The inputs by the graph's names, checked and dense."""
+        graph, labels = self.graph, self._labels
+        if inputs.keys() - labels.keys():
+            unknown = next(label for label in inputs if label not in labels)
+            raise GraphError(
+                f"{graph.name} has no input {unknown}: its inputs are {', '.join(labels) or 'none'}."
+            )
         given: dict[str, Values] = {}
         for label, name in labels.items():
             tensor = graph.tensors[name]
             if label not in inputs:
                 raise GraphError(f"The input {label} is missing: give {tensor.kind}.")
             values = np.asarray(inputs[label])
-            given[name] = _dense(as_stored(_labelled(tensor, label), values))
+            if values.shape != tensor.shape or values.dtype != STORED[tensor.dtype]:
+                values = as_stored(replace(tensor, name=label), values)
+            given[name] = _dense(values)
             if name in self._promises:
-                low, high = self._promises[name]
-                _check_within(label, given[name], low, high)
+                _check_within(label, given[name], *self._promises[name])
         return given
 
     def _outputs(self) -> dict[str, Values]:
         """An array for each output that a call gives."""
-        graph = self.graph
-        given = {*graph.inputs, *graph.constants}
-        return {name: _empty(graph.tensors[name]) for name in graph.outputs if name not in given}
+        return {name: _empty(self.graph.tensors[name]) for name in self._computed}
 
     def _bind(self, arrays: Mapping[str, Values]) -> None:
         for name, array in arrays.items():
+            place = array.ctypes.data
             for pointers, number in self._slots[name]:
-                pointers[number] = array.ctypes.data
+                pointers[number] = place
 
     def _results(self, given: Mapping[str, Values], outputs: Mapping[str, Values]) -> dict[str, Values]:
+        graph = self.graph
         results: dict[str, Values] = {}
-        for name in self.graph.outputs:
-            known = given.get(name, self._constants.get(name))
-            values = outputs[name] if known is None else known.copy()
-            boolean = self.graph.tensors[name].dtype == "bool"
-            results[self.graph.label(name)] = values.view(np.bool_) if boolean else values
+        for name in graph.outputs:
+            values = outputs.get(name)
+            if values is None:
+                values = (given[name] if name in given else graph.constants[name]).copy()
+            results[graph.label(name)] = (
+                values.view(np.bool_) if graph.tensors[name].dtype == "bool" else values
+            )
         return results
 
 
@@ -233,7 +254,7 @@ def _loaded(codes: Mapping[tuple[str, str], Code]) -> dict[tuple[str, str], Any]
     return functions
 
 
-def _parts(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:
+def parts_of(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:
     """What runs in each run, and what runs once, where all calls have constants that the program copies."""
     inputs = graph.kernels[kernel].program.inputs
     calls = [call for call in graph.calls if call.kernel == kernel]
@@ -281,10 +302,6 @@ def _dense(values: Values, alignment: int = 1) -> Values:
     copy = aligned(values.nbytes).view(values.dtype).reshape(values.shape)
     copy[...] = values
     return copy
-
-
-def _labelled(tensor: Tensor, label: str) -> Tensor:
-    return Tensor(label, tensor.dtype, tensor.shape)
 
 
 def _check_within(label: str, values: Values, low: float, high: float) -> None:

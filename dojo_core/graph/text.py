@@ -89,6 +89,13 @@ def parse_graph(text: str, constants: Mapping[str, Values] | None = None) -> Gra
     return _Reader(text, constants or {}).graph()
 
 
+def parse_kernels(text: str) -> dict[str, Kernel]:
+    """The kernels of a graph alone, by name, for which its constants need not be there. Raises GraphError."""
+    reader = _Reader(text, {})
+    reader.read()
+    return reader.kernels
+
+
 class _Reader:
     def __init__(self, text: str, constants: Mapping[str, Values]) -> None:
         self.number = 0  # of the line that is read
@@ -110,7 +117,8 @@ class _Reader:
     def fail(self, message: str, remedy: str) -> NoReturn:
         raise GraphError(f"Line {self.number} of the graph: {message} {remedy}")
 
-    def graph(self) -> Graph:
+    def read(self) -> None:
+        """Line by line."""
         while self.number < len(self.lines):
             line = self.lines[self.number].strip()
             self.number += 1
@@ -127,6 +135,9 @@ class _Reader:
                 self.name = self.named(header[2])
         if not self.name:
             self.fail("there is no graph.", "Begin with a line such as: graph my_model")
+
+    def graph(self) -> Graph:
+        self.read()
         missing = [name for name in self.constants if name not in self.values]
         if missing:
             raise GraphError(

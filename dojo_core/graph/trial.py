@@ -82,7 +82,7 @@ class Timing:
 def timed(model: Model, inputs: Mapping[str, Values]) -> Timing:
     """How long a model takes, its inputs checked and its outputs made anew in each run."""
     sample = sampler(model, inputs)
-    samples = sample(2)[1:]  # the first run finds its memory
+    samples = list(sample(2)[1:])  # the first run finds its memory
     samples += sample(min(max(int(SECONDS / min(samples)), RUNS), 10_000) if min(samples) < SECONDS else 2)
     each = min(max(int(SECONDS / min(samples)), 3), 100)
     return Timing(min(samples), median(samples), len(samples), tuple(model.profile(inputs, each)))

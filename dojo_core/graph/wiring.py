@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.graph.emission import emitted
+from dojo_core.graph.emission import line_count
 from dojo_core.graph.nodes import Kind, Node, Tensor
 from dojo_core.graph.traits import Traits
 from dojo_core.primitives import BuildError
@@ -157,7 +157,7 @@ class _Wiring:
         """How long a group's text is with one of its results alone."""
         nodes = self._written([*self.members[number], *views], number)
         try:
-            return len(emitted(nodes, self.tensors, self.constants, [output]).program.leaves)
+            return line_count(nodes, self.tensors, self.constants, [output])
         except BuildError:
             return float("inf")
 

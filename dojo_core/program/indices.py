@@ -34,19 +34,16 @@ class IndexFault(NamedTuple):
     remedy: str
 
 
+@fact
 def feeding(program: Program) -> frozenset[str]:
     """The arrays that indices are read from, and all that go into these."""
-    arrays = program.index_arrays
-    while arrays:
-        more = {
-            access.array
-            for leaf in program.leaves
-            if leaf.op.target.array in arrays
-            for access in leaf.op.reads
+    arrays = new = program.index_arrays
+    while new:
+        read = {
+            access.array for leaf in program.leaves if leaf.op.target.array in new for access in leaf.op.reads
         }
-        if more <= arrays:
-            break
-        arrays |= more
+        new = frozenset(read - arrays)
+        arrays |= new
     return arrays
 
 

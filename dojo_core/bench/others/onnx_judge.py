@@ -6,14 +6,13 @@ One line of JSON: ``status`` (ok, wrong_result, missing, unsupported, failed), `
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 
 import numpy as np
 import onnx_node
-from protocol import Job, brief, fault, read_job
+from protocol import Job, Tell, brief, each_job, fault, read_job
 
 
 def by_runtime(job: Job, node: onnx_node.Node, inputs: dict[str, np.ndarray]) -> tuple[list[np.ndarray], str]:
@@ -35,7 +34,7 @@ def by_reference(
 
 
 def judged(job: Job) -> dict[str, str]:
-    node = onnx_node.read_node()
+    node = onnx_node.read_node(job)
     reasons = []
     ways: tuple[Callable[..., tuple[list[np.ndarray], str]], ...] = (by_runtime, by_reference)
     for way in ways:
@@ -57,15 +56,15 @@ def judged(job: Job) -> dict[str, str]:
     return {"status": "unsupported", "by": "", "message": reasons[-1]}
 
 
-def main() -> None:
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+def judge(arguments: list[str], tell: Tell) -> None:
     try:
-        answer = judged(read_job(sys.argv[1:]))
+        tell({**judged(read_job(arguments))})
     except Exception as error:
-        answer = {"status": "failed", "by": "", "message": brief(error)}
-    print(json.dumps(answer), file=answers, flush=True)
+        tell({"status": "failed", "by": "", "message": brief(error)})
 
 
 if __name__ == "__main__":
-    main()
+    for module in ("onnx.reference", "onnx_runtime_node"):
+        with suppress(ImportError):  # once for all jobs; who lacks it is told of where it would judge
+            import_module(module)
+    each_job(judge)

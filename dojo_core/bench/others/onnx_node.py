@@ -8,7 +8,6 @@ left out, a name, or ``{"values": …, "dtype": …}`` for what the model says i
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,16 +30,15 @@ class Node:
     model: Path
 
 
-def read_node() -> Node:
-    """That of the folder which the process was started on."""
-    folder = Path(sys.argv[4])
-    node = json.loads((folder / "job.json").read_text(encoding="utf-8"))["node"]
+def read_node(job: Job) -> Node:
+    """That of a job's folder."""
+    node = json.loads((job.folder / "job.json").read_text(encoding="utf-8"))["node"]
     return Node(
         node["operator"],
         node["attributes"],
         tuple(node["inputs"]),
         tuple(node["weights"]),
-        folder / "model.onnx",
+        job.folder / "model.onnx",
     )
 
 

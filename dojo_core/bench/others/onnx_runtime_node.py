@@ -78,7 +78,7 @@ def session(node: onnx_node.Node, job: Job, constants: tuple[str, ...]) -> Varia
 
 
 def prepare(job: Job) -> tuple[Variants, str]:
-    node = onnx_node.read_node()
+    node = onnx_node.read_node(job)
     opened(with_constants(node, job, ()))  # which says so where there is none
     variants = {"the model": lambda: session(node, job, ())}
     if node.weights:

@@ -6,6 +6,10 @@ that the kernel's float64 reference gives.
 Standard output carries JSON lines: first one that says whether the baseline is ready, then an answer to each
 line of standard input, a number of samples. The process ends when its standard input closes.
 
+``BASELINE.py`` alone imports its library once and does job after job, each in a fork of itself: a line of
+standard input is the list of a job's arguments; after it the fork speaks as above, until the line ``null``
+ends it. ``{"ended": STATUS}`` tells that it has ended, however it did (negative: by that signal).
+
 A baseline may offer several variants, such as settings of its library; those that compute the right result
 are timed briefly and the fastest one competes. Nothing here needs the rest of the Dojo.
 """
@@ -21,14 +25,18 @@ import re
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
 Run = Callable[[], object]
+Tell = Callable[[dict[str, object]], None]
 STORED: dict[str, type[np.generic]] = {
     "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16,
     "i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8,
@@ -59,6 +67,7 @@ class Job:
     sets: tuple[dict[str, np.ndarray], ...]
     expected: dict[str, np.ndarray]
     dtypes: dict[str, str]
+    folder: Path
 
     def ordered(self, number: int) -> list[np.ndarray]:
         """The inputs of a set, in the kernel's order."""
@@ -107,7 +116,7 @@ def read_job(arguments: list[str]) -> Job:
     expected = {name: np.load(folder / f"out.{name}.npy", mmap_mode="r") for name in job["outputs"]}
     sizes = tuple(int(size) for size in shape.split("x") if size)  # a text of one's own has none
     names = tuple(job["inputs"]), tuple(job["outputs"])
-    return Job(kernel, sizes, *names, tuple(made), expected, job["dtypes"])
+    return Job(kernel, sizes, *names, tuple(made), expected, job["dtypes"], folder)
 
 
 def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
@@ -222,6 +231,42 @@ class Unsupported(LookupError):
     """The library has nothing for this kernel."""
 
 
+def each_job(work: Callable[[list[str], Tell], None]) -> None:
+    """Do the job that this process's arguments name; without any, those that standard input names, each in a
+    fork. ``work`` takes a job's arguments and what tells an answer."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints must not disturb the answers
+
+    def tell(answer: dict[str, object]) -> None:
+        print(json.dumps(answer), file=answers, flush=True)
+
+    if sys.argv[1:]:
+        work(sys.argv[1:], tell)
+        return
+    # Unbuffered: what follows a job's line is for the fork.
+    while line := sys.stdin.buffer.raw.readline():
+        arguments = json.loads(line)
+        if arguments is None:  # the end of a job that had ended already
+            continue
+        child = os.fork()
+        if child == 0:
+            _in_fork(partial(work, arguments, tell))
+        tell({"ended": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])})
+
+
+def _in_fork(work: Callable[[], None]) -> NoReturn:
+    """Do it and end, without what the parent would do at its end."""
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
 def serve(prepare: Callable[[Job], tuple[Variants, str]], every_dtype: bool = False) -> None:
     """Run a baseline: ``prepare`` gives its variants and the library's version; where not ``every_dtype``,
     of kernels in f32 alone.
@@ -229,22 +274,25 @@ def serve(prepare: Callable[[Job], tuple[Variants, str]], every_dtype: bool = Fa
     An ImportError in it means that the library is not installed here, ``Unsupported`` that it has no
     counterpart.
     """
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints must not disturb the answers
+    each_job(partial(_compete, prepare, every_dtype))
+
+
+def _compete(
+    prepare: Callable[[Job], tuple[Variants, str]], every_dtype: bool, arguments: list[str], tell: Tell
+) -> None:
+    """One job: say whether the baseline is ready, then take samples until whoever asks has enough."""
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def listen() -> None:
         for line in sys.stdin:
+            if line.strip() == "null":
+                break
             requests.put(line)
-        os._exit(0)  # whoever asked is gone
+        os._exit(0)  # whoever asked is gone, or has enough
 
     threading.Thread(target=listen, daemon=True).start()
-
-    def tell(answer: dict[str, object]) -> None:
-        print(json.dumps(answer), file=answers, flush=True)
-
     try:
-        job = read_job(sys.argv[1:])
+        job = read_job(arguments)
         other = sorted({*job.dtypes.values()} - {"f32"})
         if other and not every_dtype:
             raise Unsupported(f"This baseline computes in f32 alone; {job.kernel} has {', '.join(other)}.")

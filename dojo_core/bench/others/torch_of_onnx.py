@@ -241,7 +241,7 @@ def numbers(result: object) -> object:
 
 def prepare(job: Job) -> tuple[Variants, str]:
     torch_operators.settings()
-    node = onnx_node.read_node()
+    node = onnx_node.read_node(job)
     function = counterpart(node.operator, node.attributes)
     sets = [given(job, node, number) for number in range(len(job.sets))]
 

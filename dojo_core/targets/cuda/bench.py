@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
-from dojo_core.bench.baselines import Process, Silent, interpreter, write_job
+from dojo_core.bench.baselines import interpreter, write_job
 from dojo_core.bench.contest import BenchFailed, Contest
 from dojo_core.bench.ours import Entry
+from dojo_core.bench.processes import Process, Silent
 from dojo_core.bench.roofline import MEASURED, Roofline, limits_of
 from dojo_core.bench.rounds import SAMPLES, Row, flops_of, records_or_own, remark_on_disturbed
 from dojo_core.game import Game

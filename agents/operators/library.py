@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.agent import Agent, Event
-from agents.operators.compared import RIVALS, Judgement, absent, compared, judged
+from agents.operators.compared import RIVALS, Judgement, Others, absent
 from agents.operators.listed import Case, Operator
 from agents.operators.node import Made, NotImported, Refusal, made
 from agents.operators.page import page
@@ -42,7 +42,7 @@ DOCUMENT, PAGE, FOLDER = "operators.json", "operators.html", "library"
 OURS = "It could not be made: a fault of ours, noted in the log."
 
 
-class NotThisShelf(ValueError):
+class NotResumable(ValueError):
     """A document that cannot be gone on with; ``str()`` is a sentence that says what to do."""
 
 
@@ -124,7 +124,7 @@ class Plan:
         return f"{self.agent.name}, {self.budget} programs, {self.policy}"
 
 
-class Shelf:
+class TunedLibrary:
     """The library in the making. ``say`` hears a line at each step."""
 
     def __init__(
@@ -134,10 +134,11 @@ class Shelf:
         plan: Plan,
         records: Records,
         measurer: Measurer,
+        others: Others,
         say: Callable[[str], None],
     ) -> None:
         self.known, self.wanted, self.plan = known, wanted, plan
-        self.records, self.measurer, self.say = records, measurer, say
+        self.records, self.measurer, self.others, self.say = records, measurer, others, say
         self.cases = {case.title: case for operator in known.values() for case in operator.cases}
         self.rows = {row.title: row for row in _read(plan.folder / DOCUMENT)}
         self.made: dict[str, Made] = {}
@@ -192,7 +193,7 @@ class Shelf:
                 return False
             row.__dict__.update(Row(row.operator, row.shape, row.about, begun=begun, took=row.took).__dict__)
             row.costly = list(case.costly)
-            judgement = judged(case)
+            judgement = self.others.judged(case)
             row.judgement = asdict(judgement)
             if judgement.status == "wrong_result":
                 raise NotTuned(
@@ -229,9 +230,10 @@ class Shelf:
         if self.plan.rounds and self._is_to_be_compared(row):
             with self._guarded(row, "compare", fatal=False):
                 choice = best_choice(case, self.plan.policy, self.records)
-                row.report = compared(
-                    case, choice.program, self.plan.policy, self._rivals(), self.plan.rounds, self.records
-                )
+                row.report = self.others.compared(
+                    case, choice.program, self.plan.policy, self._rivals(), self.plan.rounds, self.records,
+                    self.measurer,
+                )  # fmt: skip
                 row.compared = row.best_program
         self.say(f"[{place}] {row.title}: {row.gain()}{self._beside(row)}")
         self.write()
@@ -353,7 +355,7 @@ def _note(row: Row, choice: Choice) -> None:
 
 
 def _read(file: Path) -> list[Row]:
-    """The rows of an earlier call. Raises NotThisShelf."""
+    """The rows of an earlier call. Raises NotResumable."""
     try:
         with file.open(encoding="utf-8") as opened:
             document = read_object(opened.read(LARGEST), LARGEST)
@@ -362,9 +364,9 @@ def _read(file: Path) -> list[Row]:
     except FileNotFoundError:
         return []
     except (NotJson, KeyError, TypeError, UnicodeDecodeError):
-        raise NotThisShelf(f"{file} is damaged: move it away, or name another folder with --to.") from None
+        raise NotResumable(f"{file} is damaged: move it away, or name another folder with --to.") from None
     if form != FORMAT:
-        raise NotThisShelf(f"{file} is of another version: move it away, or name another folder with --to.")
+        raise NotResumable(f"{file} is of another version: move it away, or name another folder with --to.")
     if fingerprint != this_machine().fingerprint:
-        raise NotThisShelf(f"{file} is of another machine ({machine}): name another folder with --to.")
+        raise NotResumable(f"{file} is of another machine ({machine}): name another folder with --to.")
     return rows
