@@ -108,13 +108,17 @@ class Advice:
 def advice(view: ModelView) -> Advice:
     """What to do next with a model."""
     untimed = len(view.kernels) - len(view.timed)
+    going_on = [each for each in view.kernels.values() if each.state in ("waiting", "measuring")]
     failed = [each for each in view.kernels.values() if each.state == "failed" and each.seconds is None]
     if not view.kernels:
         return Advice("Nothing of this model is computed when it runs: all of it is known beforehand.")
-    if untimed == len(view.kernels) and not view.measuring and not failed:
+    if view.measuring and going_on:
+        done = len(view.kernels) - len(going_on)
+        return Advice(f"Measuring: {done} of {len(view.kernels)} kernels are done.")
+    if untimed == len(view.kernels) and not failed:
         return Advice("Measure first: the pass plays each kernel, and every program is verified and timed.")
     if untimed > len(failed):
-        return Advice(f"{len(view.timed)} of {len(view.kernels)} kernels have a time.")
+        return Advice(f"{len(view.timed)} of {len(view.kernels)} kernels have a time: measure the others.")
     if failed:
         first = failed[0]
         return Advice(f"{first.name} could not be measured: {first.message}", first.name)

@@ -11,6 +11,7 @@ import streamlit as st
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service.model_view import KernelView, ModelView
 from pages.model.picture import Row, rows, width
+from pages.watch.lanes import ratio
 
 _HERE = Path(__file__).parent
 
@@ -81,7 +82,7 @@ def _kernel(view: ModelView, kernel: KernelView) -> dict[str, Any]:
     found = ""
     if kernel.start is not None and kernel.seconds is not None and kernel.moves != 0:
         moves = "" if kernel.moves is None else f" by {kernel.moves} moves"
-        found = f"{kernel.start / kernel.seconds:.3g}× as fast as its start{moves}"
+        found = f"{ratio(kernel.start / kernel.seconds)} as fast as its start{moves}"
     return {
         "name": kernel.name,
         "about": " · ".join(

@@ -15,6 +15,7 @@ from pages import shell
 from pages.model import tuning
 from pages.model.component import Action, draw
 from pages.shared import the_models, the_owner, the_player, the_service
+from pages.watch.lanes import ratio
 
 POLL = 1.0  # seconds, while something is measured
 
@@ -64,7 +65,7 @@ def _facts(view: ModelView) -> str:
         return ""
     facts = [f"All calls, each measured alone: {seconds_text(view.seconds)}"]
     if view.start is not None and view.start > view.seconds:
-        facts.append(f"the start programs: {seconds_text(view.start)} ({view.start / view.seconds:.3g}×)")
+        facts.append(f"the start programs: {seconds_text(view.start)} ({ratio(view.start / view.seconds)})")
     if any(each.busy for each in view.timed):
         facts.append("▲ taken on a busy machine: longer than it need be")
     return " · ".join(facts)

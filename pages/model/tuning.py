@@ -88,7 +88,8 @@ def _row(run: JobView, kernel: str) -> None:
     words = [STATES.get(run.state, (run.state, ""))[0], f"{done} of {run.spec.evaluations} programs"]
     best, first = lane.best, lane.reference
     if best is not None and best.seconds and first:
-        words.append(f"best {lane.time(best.seconds)}, {ratio(first / best.seconds)} of where it began")
+        gain = f"{ratio(first / best.seconds)} as fast as where it began"
+        words.append(f"best {lane.time(best.seconds)}, {gain}")
     text, button = st.columns([6, 1.3], vertical_alignment="center")
     text.markdown(f"**{plain(kernel)}** · {plain(run.spec.agent)}  \n{plain(' · '.join(words))}")
     try:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 
+
+@pytest.mark.soak  # test_model_page.py looks at what is told and kept, test_pages.py at the page
 def test_a_kernel_of_an_example_is_opened_on_the_board_and_left_again(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/model")
     tab.locator(".st-key-model_example_perceptron").get_by_role("button").first.click()
