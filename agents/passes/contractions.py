@@ -72,6 +72,8 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
     leaf = leaf_of(program, operation)
     if leaf is None or not leaf.op.accumulate or leaf.op.guard or not has_vector_form(leaf):
         raise NoSuchPlace("No sum to tile.")
+    if leaf.op.target.indirect:
+        raise NoSuchPlace("Its results lie where an array says.")
     if any(s.mark for s in leaf.scopes):
         raise NoSuchPlace("Its scopes are marked already.")
     # Depths that the result goes along are spatial, the others are summed over.
@@ -225,7 +227,8 @@ def initialisation(sketch: Sketch, operation: Provenance, contraction: Contracti
     leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
         same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
-        if same and not other.op.accumulate and not other.op.function:
+        starts = same and not other.op.accumulate and not other.op.target.indirect
+        if starts and not other.op.function:
             alike = _alike(other, leaf, contraction)
             if alike is None:
                 continue

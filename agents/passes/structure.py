@@ -8,6 +8,7 @@ from typing import TypeVar
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.dependence import has_vector_form, is_reduction
 from dojo_core.program.marks import lane_stride
+from dojo_core.program.tables import Indirect
 from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 
@@ -65,20 +66,23 @@ def stride(program: Program, access: Access, depth: int) -> int:
 def contiguous(program: Program, leaf: Leaf, depth: int, apart: int = 1) -> bool:
     """Could the scope at ``depth`` be the lanes of this operation, were it innermost and as long as a vector?
 
-    Neighbours in memory, or a reduction; what is read may be one cell, or cells at most ``apart``.
+    Neighbours in memory, or a reduction; what is read may be one cell, or cells at most ``apart``, and what
+    is looked up is one for all.
     """
+    forms = [form for access in leaf.op.elements for form in access.index]
+    if any(isinstance(form, Indirect) and form.looks_up(depth) for form in forms):
+        return False
     if not has_vector_form(leaf) or any(c.form.uses(depth) for c in leaf.op.guard):
         return False
     target = stride(program, leaf.op.target, depth)
     if target != 1 and not (target == 0 and is_reduction(leaf, depth)):
         return False
-    return all(0 <= stride(program, a, depth) <= apart for a in leaf.op.reads)
+    return all(0 <= stride(program, a, depth) <= apart for a in leaf.op.sources)
 
 
 def widths_for(program: Program, leaves: Iterable[Leaf], target: Target) -> tuple[int, ...]:
     """The lanes that vectors of all these operations may have, widest first."""
-    accesses = (a for leaf in leaves for a in (leaf.op.target, *leaf.op.reads))
-    return lanes_of({program.buffer_of[a.array].dtype for a in accesses}, target)
+    return lanes_of({program.buffer_of[a.array].dtype for leaf in leaves for a in leaf.op.elements}, target)
 
 
 def instances(program: Program, path: Path) -> int:
