@@ -14,6 +14,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from agents.passes import play_pass
 from dojo_core.bench.roofline import Question, roofline
@@ -55,10 +56,15 @@ class Pattern:
     stages: Sequence[Stage]
 
 
-def stage(text: str, **fixed: float) -> Stage:
-    """A formula over x, what the stage before gives, and inputs by their names."""
-    names = [name for name in "bcrs" if name in text.replace("sqrt", "").replace("erf", "").split()]
-    return lambda b, x, given: formula(b, text, x=x, **{n: given(n) for n in names}, **fixed)
+def stage(text: str) -> Stage:
+    """A formula over x, what the stage before gives, and the inputs c and r."""
+    names = [name for name in ("c", "r") if name in text.split()]
+
+    def made(b: Builder, x: Array, given: Given) -> Array:
+        operands: dict[str, Any] = {name: given(name) for name in names}
+        return formula(b, text, x=x, **operands)
+
+    return made
 
 
 def product(form: str, dtype: str | None = None) -> Stage:

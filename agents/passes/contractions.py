@@ -227,8 +227,8 @@ def initialisation(sketch: Sketch, operation: Provenance, contraction: Contracti
     leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
         same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
-        starts = same and not other.op.accumulate and not other.op.function
-        if starts and not other.op.target.indirect:
+        starts = same and not other.op.accumulate and not other.op.target.indirect
+        if starts and not other.op.function:
             alike = _alike(other, leaf, contraction)
             if alike is None:
                 continue

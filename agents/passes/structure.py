@@ -66,8 +66,8 @@ def stride(program: Program, access: Access, depth: int) -> int:
 def contiguous(program: Program, leaf: Leaf, depth: int, apart: int = 1) -> bool:
     """Could the scope at ``depth`` be the lanes of this operation, were it innermost and as long as a vector?
 
-    Neighbours in memory, or a reduction; what is read may be one cell, or cells at most ``apart``. What is
-    looked up is one for all.
+    Neighbours in memory, or a reduction; what is read may be one cell, or cells at most ``apart``, and what
+    is looked up is one for all.
     """
     forms = [form for access in leaf.op.elements for form in access.index]
     if any(isinstance(form, Indirect) and form.looks_up(depth) for form in forms):
@@ -82,8 +82,7 @@ def contiguous(program: Program, leaf: Leaf, depth: int, apart: int = 1) -> bool
 
 def widths_for(program: Program, leaves: Iterable[Leaf], target: Target) -> tuple[int, ...]:
     """The lanes that vectors of all these operations may have, widest first."""
-    accesses = (a for leaf in leaves for a in leaf.op.elements)
-    return lanes_of({program.buffer_of[a.array].dtype for a in accesses}, target)
+    return lanes_of({program.buffer_of[a.array].dtype for leaf in leaves for a in leaf.op.elements}, target)
 
 
 def instances(program: Program, path: Path) -> int:
