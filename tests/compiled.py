@@ -99,5 +99,9 @@ def random_inputs(program: Program, seed: int = 0, full: bool = False) -> dict[s
             low, high = (0, 2) if buffer.dtype == "bool" else (0, 9) if buffer.dtype[0] == "u" else (-9, 9)
             if domain is not None:
                 low, high = math.ceil(domain.low), math.floor(domain.high) + 1
+            if domain is not None and domain.distinct:
+                chosen = rng.permutation(high - low)[: math.prod(shape)] + low
+                inputs[name] = chosen.reshape(shape).astype(kind)
+                continue
             inputs[name] = rng.integers(low, high, shape).astype(kind)
     return inputs

@@ -74,6 +74,7 @@ TESTS = (
     "test_text",
     "test_indices",
     "test_unset",
+    "test_scatter",
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4

@@ -13,7 +13,7 @@ An accumulation is a sequence where the policy is ``strict`` and the operator ro
 product and a sum. A read that no write defines is poison.
 
 What index arrays hold, and all that goes into them, are numbers besides: of inputs a drawing from their
-domains, the same in every run, so that a read through one is of a known cell.
+domains, the same in every run, so that what is accessed through one is a known cell.
 
 The lanes of a vectorised scope read before any of them writes, as one instruction does.
 
@@ -363,7 +363,7 @@ class _Run:
             values = [terms.converted(factors, kind, any(mixed[:2])), values[2]]
             function, mixed = "+", mixed[2:]
         term = terms.converted(terms.call(function, values, self.policy), kind, any(mixed))
-        target: Cell = op.target.array, plan.target(iterators, None)
+        target: Cell = op.target.array, plan.target(iterators, self.element)
         before, held = self.defining(target)
         if op.accumulate:
             term = terms.accumulate(op.accumulate, held, term, kind, plan.regroup)
@@ -419,7 +419,7 @@ class _Run:
         regroup = self.policy != "strict" or op.accumulate in ("max", "min") or kind[0] not in "fb"
         holds = _holds(op.guard) if op.guard else None
         target = _index(op.target.index)
-        accesses = [o for o in op.operands if isinstance(o, Access)]
+        accesses = [op.target, *[o for o in op.operands if isinstance(o, Access)]]
         looked = [k for a in accesses for i in a.index if isinstance(i, Indirect) for k, _ in i.lookups]
         indices = tuple((k.source.name, _index(k.at)) for k in looked if not isinstance(k.source, Table))
         return _Plan(holds, target, kind, tuple(operands), indices, tuple(mixed), regroup or kind == "bool")
@@ -517,7 +517,7 @@ class _Evaluated:
 
 def _looked_up(op: Op) -> set[str]:
     """The arrays that an operation reads indices from."""
-    accesses = [o for o in op.operands if isinstance(o, Access)]
+    accesses = [op.target, *[o for o in op.operands if isinstance(o, Access)]]
     lookups = [k for a in accesses for i in a.index if isinstance(i, Indirect) for k, _ in i.lookups]
     return {k.source.name for k in lookups if not isinstance(k.source, Table)}
 
@@ -542,6 +542,9 @@ def _drawn(program: Program, array: str, flat: int) -> float:
     if dtype in FLOATS:
         return rng.uniform(domain.low, domain.high) if domain else rng.gauss(0, 4)
     low, high = (math.ceil(domain.low), math.floor(domain.high)) if domain else extremes(dtype)
+    if domain and domain.distinct:
+        cells = math.prod(d.size for d in program.buffer_of[array].dims)
+        return Random(array).sample(range(low, high + 1), cells)[flat]
     return rng.randint(low, high)
 
 

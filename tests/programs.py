@@ -1,6 +1,7 @@
 """Random programs that are valid by the oracle: nests, reductions, broadcasts, shifted and strided
-locations, guards, tiles, scans, constant tables, index arrays, buffers shared, contracted or private,
-parallel scopes, mixed dtypes and conversions, keys, what a machine instruction computes; small extents.
+locations, guards, tiles, scans, constant tables, index arrays, scattered writes, buffers shared, contracted
+or private, parallel scopes, mixed dtypes and conversions, keys, what a machine instruction computes; small
+extents.
 
 ``random_program`` takes a ``random.Random``; under hypothesis ``programs()`` hands it one whose draws
 shrink.
@@ -171,7 +172,8 @@ class _Writer:
         at = ",".join(f"{{{d}}}" for d in range(len(sizes)))
         self.indices.append(_Array(name, sizes, rng.choice(("i32", "u8", "i64"))))
         if kind < 0.75:
-            self.domains.append(f"domain {name} 0 {most}")
+            distinct = most + 1 >= math.prod(sizes) and rng.random() < 0.5
+            self.domains.append(f"domain {name} 0 {most}{' distinct' * distinct}")
         if kind < 0.5:
             return name
         copy = _Array(f"j{name}", sizes, self.indices[-1].dtype)
@@ -291,6 +293,10 @@ class _Writer:
             there = cell(*(f"{i}+1" for i in index))
             first, second = rng.choice(((here, there), (there, here), (here, here)))
             self.line(f"{first} = {second}*{rng.choice(('2', second))}")
+        if self.indexed and shape and rng.random() < 0.5:
+            self.place([self.size() for _ in range(rng.choice((1, 1, 2)))])
+            places = [self.looked_up(n) or str(self.form(n)) for n in shape]
+            self.line(f"{cell(*places)} {rng.choice(('', '', '', '+', 'max'))}= {self.value()}")
 
     def reduction(self, sizes: list[int], cell: Callable[..., str], base: int) -> None:
         rng, rank = self.rng, len(sizes)

@@ -96,7 +96,7 @@ def test_it_agrees_with_an_execution(monkeypatch, few, seeds):
         else:
             assert unset, program.text
         faulty += bool(unset)
-    assert faulty > 20
+    assert faulty >= 20
 
 
 def whole(size: int, *operations: str) -> Program:

@@ -71,7 +71,7 @@ ROWS = """\
 kernel rows
 in table, k, scale
 out picked
-domain k 2 6
+domain k 2 6 distinct
 domain scale 0 1
 table f32 [5, 8] heap
 k i64 [4] heap

@@ -303,6 +303,39 @@ y1 f32 [3, 2] heap
     assert print_graph(again) == text
 
 
+SCATTER = """\
+graph g
+in at i64 [3] from 0 to 9
+in x f32 [3]
+out y f32 [10]
+
+y = put(at, x)
+
+program put
+kernel put
+in x1, x2
+out y1
+domain x1 0 9 distinct
+x1 i64 [3] heap
+x2 f32 [3] heap
+y1 f32 [10] heap
+10 y1[{0}] = 0
+3 y1[x1[{0}]] = x2[{0}]
+"""
+
+
+def test_places_that_are_to_be_distinct_are_looked_at() -> None:
+    model = Model(parse_graph(SCATTER))
+    x = np.ones(3, np.float32)
+    assert model.run({"at": np.array([7, 0, 2]), "x": x})["y"].tolist() == [1, 0, 1, 0, 0, 0, 0, 1, 0, 0]
+    with pytest.raises(GraphError, match="The input at has an element twice"):
+        model.run({"at": np.array([7, 0, 7]), "x": x})
+    constant = SCATTER.replace("in at i64 [3] from 0 to 9", "constant at i64 [3]")
+    assert parse_graph(constant, {"at": np.array([7, 0, 2])}).inputs == ("x",)
+    with pytest.raises(GraphError, match="counts on distinct elements of at, and some are the same"):
+        parse_graph(constant, {"at": np.array([7, 0, 7])})
+
+
 def test_a_graph_is_kept_in_a_file_and_its_constants_beside_it(tmp_path: Path) -> None:
     m = two_layers()
     m.constants["file"] = m.constants.pop("w")

@@ -75,7 +75,7 @@ def test_the_text_is_canonical():
         ("x[i[{0},{1}],", "x[i[i[0,0],{1}],", "what i[0,0] holds where only iterators may stand"),
         ("x[i[{0},{1}],", "x[j[{0},{1}],", "no buffer holds an array j"),
         ("x[i[{0},{1}],", "x[i[{0},{1}]*{1},", "i[{0},{1}] is an index, and more is done with it"),
-        ("y[{0},{2}] +=", "y[i[{0},{1}],{2}] +=", "y[i[{0},{1}],{2}] goes through an array"),
+        ("y[{0},{2}] +=", "y[i[{0},{1}],{2}] +=", "index 0 of y, i[{0},{1}], may run from 0 to 4, outside 0 to 2"),
         ("{2}]\n", "{2}] !prefetch(x[i[{0},{1}],0])\n", "x[i[{0},{1}],0] goes through an array"),
         ("{2}]\n", "{2}] if i[{0},{1}] < 3\n", "what i[{0},{1}] holds where only iterators may stand"),
     ],

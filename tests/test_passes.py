@@ -371,3 +371,31 @@ def test_passes_play_on_large_programs_that_look_up_what_they_have_made():
     assert program_fault(parse(text)) is None
     for name in ("naive", "heuristic"):
         assert pass_moves(Game.new(parse(text)), name)
+
+
+@pytest.mark.parametrize("name", ["naive", "greedy", "heuristic"])
+def test_a_pass_plays_around_sums_that_are_scattered(name):
+    """Their rows lie where an array says: no tiles, but lanes."""
+    start = parse(
+        "kernel p\nin x, w, i\nout y\ndomain i 0 7\nx f32 [32, 16] heap\nw f32 [16, 32] heap\n"
+        "i i32 [32] heap\ny f32 [8, 32] heap\n"
+        "8 32 y[{0},{1}] = 0\n32 16 32 y[i[{0}],{2}] += x[{0},{1}]*w[{1},{2}]\n"
+    )
+    sketch = Sketch(context(start, SMALL, "reassoc"), most=200)
+    PASSES[name].run(sketch)
+    inputs = random_inputs(start)
+    np.testing.assert_allclose(
+        interpret(sketch.program, inputs)["y"], interpret(start, inputs)["y"], rtol=1e-9, atol=1e-9
+    )
+    assert name == "naive" or "4:v y[i[{0}]," in sketch.program.text
+
+
+def test_results_that_are_scattered_go_through_the_caches():
+    """Where their rows lie is not known, nor whether stores are whole vectors."""
+    start = parse(
+        "kernel p\nin x, i\nout y\ndomain i 0 7\nx f32 [32, 16] heap\ni i32 [32] heap\ny f32 [128] heap\n"
+        "128 y[{0}] = 0\n32 16 y[i[{0}]*16+{1}] = x[{0},{1}]\n"
+    )
+    sketch = Sketch(context(start, replace(SMALL, shared_cache_bytes=64), "reassoc"), most=200)
+    PASSES["heuristic"].run(sketch)
+    assert ["!stream" in line for line in sketch.program.text.splitlines()[-2:]] == [True, False]

@@ -36,6 +36,7 @@ from dojo_core.primitives import (
     reduce,
     reshape,
     scan,
+    scatter,
     select,
     slice_,
     split,
@@ -727,6 +728,65 @@ def test_indices_of_each_place(axis):
     )
 
 
+def put(x, places, updates, accumulate=""):
+    """NumPy's, where a later update comes later."""
+    result = x.copy()
+    if accumulate:
+        {"+": np.add, "*": np.multiply, "max": np.maximum}[accumulate].at(result, places, updates)
+    else:
+        for at in np.ndindex(updates.shape):
+            result[tuple(np.broadcast_to(p, updates.shape)[at] for p in places)] = updates[at]
+    return result
+
+
+@pytest.mark.parametrize("accumulate", ["", "+", "*", "max"])
+def test_updates_at_places_that_are_data(accumulate):
+    """Whole rows; each element along an axis, of fewer places; at places in two axes; of one element."""
+    columns = np.arange(3)
+    agrees(
+        lambda b, x, i, u: scatter(b, x, u, [unsqueeze(b, i, [1]), 1], accumulate),
+        lambda x, i, u: put(x, (i[:, None], columns), u, accumulate),
+        (6, 3), (4, "i8"), (4, 3), compiled=accumulate == "",
+    )  # fmt: skip
+    agrees(
+        lambda b, x, i, u: scatter(b, x, u, [0, i, 2], accumulate),
+        lambda x, i, u: put(x, (np.arange(2)[:, None, None], i, np.arange(2)), u, accumulate),
+        (3, 6, 2), (2, 4, 2, "u8"), (2, 4, 2),
+    )  # fmt: skip
+    agrees(
+        lambda b, x, i, k, u: scatter(b, x, u, [i, k], accumulate),
+        lambda x, i, k, u: put(x, (i, k), u, accumulate),
+        (6, 6), (5, "i64"), (5, "u8"), (5,),
+    )  # fmt: skip
+    agrees(
+        lambda b, x, i: scatter(b, x, filled(2, "f32", ()), [squeeze(b, i, [0])], accumulate),
+        lambda x, i: put(x, (i[0],), np.float64(2), accumulate),
+        (6,), (1, "u8"),
+    )  # fmt: skip
+
+
+def test_what_is_scattered_is_one_pass_over_a_copy():
+    b = Builder("k")
+    x, u, i = b.input("x", "f32", (5, 8)), b.input("u", "f32", (3, 8)), b.input("i", "i64", (3,), (0, 4))
+    made = scatter(b, x, formula(b, "2*u", u=u), [unsqueeze(b, i, [1]), 1])
+    b.output("y", concatenate(b, [made, x], 0))
+    assert body(b.text()) == [
+        "3 8 t1[{0},{1}] = 2*u[{0},{1}]",
+        "5 8 y[{0},{1}] = x[{0},{1}]",
+        "3 8 y[i[{0}],{1}] = t1[{0},{1}]",
+        "5 8 y[{0}+5,{1}] = x[{0},{1}]",
+    ]
+
+
+def test_places_may_be_known_or_of_an_axis_of_one():
+    agrees(
+        lambda b, x, i: scatter(b, x, x, [flip(b, iterator(b, (3, 1), 0), 0), unsqueeze(b, i, [0])]),
+        lambda x, i: x[::-1],
+        (3, 1), (1, "u8"),
+    )  # fmt: skip
+    agrees(lambda b, x: scatter(b, x, slice_(b, x, 0, 5, 5), [0, 1]), lambda x: x, (3, 4))
+
+
 def test_elements_of_what_is_stored_nowhere():
     def chosen(b, i):
         return [gather(b, iterator(b, (3, 8), 1), i, 1), gather(b, filled(2, "f32", (3, 8)), i, 0)]
@@ -842,6 +902,9 @@ def test_what_no_output_needs_is_left_out():
         (lambda b, x: convolve(b, reshape(b, x, (1, 3, 4)), reshape(b, x, (1, 4, 3))), "3 channels in 1 groups"),
         (lambda b, x: pool(b, "max", reshape(b, x, (1, 3, 4)), (5,)), "A window of 5 does not fit"),
         (lambda b, x: gather(b, x, np.array([4]), 1), "The index 4 is beyond an axis of 4"),
+        (lambda b, x: scatter(b, x, x, [0]), "1 places are given for 2 axes"),
+        (lambda b, x: scatter(b, x, transpose(b, x), [0, 1]), "Updates of the shape [4, 3] go beyond [3, 4]"),
+        (lambda b, x: scatter(b, x, x, [0, x]), "Indices are integers, not f32"),
         (lambda b, x: b.output("x", x), "an input and an output of the name x"),
         (lambda b, x: b.output("y", slice_(b, x, 0, 1, 1)), "no elements: leave it out"),
         (lambda b, x: b.input("in", "f32", ()), "'in' cannot be the name of an input"),

@@ -441,3 +441,14 @@ def test_every_algebraic_move_says_what_it_promises_and_where_it_is_worst(golden
         assert promise(name), f"{name}: a paragraph of its docstring begins with Promises"
     assert set(PATTERNS) == {each for name in algebraic for each in REGISTRY[name].worst_inputs}
     golden(ROOT / "docs" / "algebraic.md", algebraic_page())
+
+
+def test_indices_that_are_distinct_stay_so():
+    """Whatever leads: patterns would fill them alike."""
+    program = parse(
+        "kernel p\nin x, i\nout y\ndomain i 0 8 distinct\nx f32 [8] heap\ni i32 [8] heap\ny f32 [9] heap\n"
+        "9 y[{0}] = 0\n8 y[i[{0}]] = x[{0}]\n"
+    )
+    chosen = InputSet(("large mean",), (("i", ()),))
+    pool = make_worst_pool(program, generate(program).parameters, 0, chosen)
+    assert len({*pool.inputs["i"].tolist()}) == 8

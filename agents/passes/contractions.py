@@ -55,6 +55,8 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
     leaf = leaf_of(program, operation)
     if leaf is None or not leaf.op.accumulate or leaf.op.guard or not has_vector_form(leaf):
         raise NoSuchPlace("No sum to tile.")
+    if leaf.op.target.indirect:
+        raise NoSuchPlace("Its results lie where an array says.")
     if (
         any(s.mark for s in leaf.scopes)
         or len({program.buffer_of[a.array].dtype for a in _accesses(leaf)}) > 1
@@ -217,7 +219,8 @@ def initialisation(sketch: Sketch, operation: Provenance, contraction: Contracti
     leaf = leaf_at(sketch, operation)
     for other in reversed(sketch.program.leaves):
         same = other.op.target.array == leaf.op.target.array and other.path < leaf.path
-        if same and not other.op.accumulate and isinstance(other.op.operands[0], Number):
+        starts = same and not other.op.accumulate and not other.op.target.indirect
+        if starts and isinstance(other.op.operands[0], Number):
             alike = _alike(other, leaf, contraction)
             if alike is not None:
                 return alike

@@ -40,6 +40,7 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
     lanes = leaf.scopes[-1].size
     return (
         lanes == max(widths_for(program, leaf, target.vector_widths), default=0)
+        and not leaf.op.target.indirect
         and all(stride(program, leaf.op.target, depth) % lanes == 0 for depth in range(len(leaf.scopes) - 1))
         and not any(form.const % lanes for form in map(affine, leaf.op.target.index[-1:]))
     )

@@ -8,6 +8,7 @@ from typing import TypeVar
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.dependence import has_vector_form, is_reduction
 from dojo_core.program.marks import lane_stride
+from dojo_core.program.tables import Indirect
 from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 
 T = TypeVar("T")
@@ -64,16 +65,19 @@ def stride(program: Program, access: Access, depth: int) -> int:
 def contiguous(program: Program, leaf: Leaf, depth: int) -> bool:
     """Could the scope at ``depth`` be the lanes of this operation, were it innermost and as long as a vector?
 
-    Neighbours in memory (or one cell, where it is read), or a reduction.
+    Neighbours in memory (or one cell, where it is read), or a reduction; what is looked up is one for all.
     """
-    if len({program.buffer_of[a.array].dtype for a in (leaf.op.target, *leaf.op.reads)}) > 1:
+    if len({program.buffer_of[a.array].dtype for a in leaf.op.elements}) > 1:
+        return False
+    forms = [form for access in leaf.op.elements for form in access.index]
+    if any(isinstance(form, Indirect) and form.looks_up(depth) for form in forms):
         return False
     if not has_vector_form(leaf) or any(c.form.uses(depth) for c in leaf.op.guard):
         return False
     target = stride(program, leaf.op.target, depth)
     if target != 1 and not (target == 0 and is_reduction(leaf, depth)):
         return False
-    return all(stride(program, a, depth) in (0, 1) for a in leaf.op.reads)
+    return all(stride(program, a, depth) in (0, 1) for a in leaf.op.sources)
 
 
 def widths_for(program: Program, leaf: Leaf, vector_widths: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:

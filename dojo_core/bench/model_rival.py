@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.bench.baselines import SCRIPTS, Process, Silent, how_to_get, interpreter, pinned_environment
+from dojo_core.bench.baselines import alone, how_to_get, pinned_environment
+from dojo_core.bench.processes import Silent
 from dojo_core.graph.graph import Graph
 
 Values = np.ndarray[Any, Any]
@@ -34,11 +35,9 @@ class OnnxRuntime:
         truths = {graph.label(name) for name in graph.inputs if graph.tensors[name].dtype == "bool"}
         taken = {name: a.view(np.bool_) if name in truths else a for name, a in inputs.items()}
         np.savez(given, allow_pickle=False, **taken)
-        script = str(SCRIPTS / "onnx_model.py")
-        self._process = Process(
-            [interpreter(), script, str(model.resolve()), str(given), str(results)], pinned_environment()
-        )
         try:
+            places = [str(model.resolve()), str(given), str(results)]
+            self._process = alone("onnx_model.py", places, pinned_environment())
             answer = self._process.read(PREPARE)
         except Silent as silent:
             self._folder.cleanup()

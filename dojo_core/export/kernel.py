@@ -41,13 +41,16 @@ C_TYPES = {
 """Of an interface array, in the header; a bool is a byte of 0 or 1, and floats of 16 bits and fewer have
 theirs, in the lower ones of a byte where they are fewer than eight."""
 
+MOST_DISTINCT = 2**33  # values in a domain of distinct ones: a bit for each
+
 
 @dataclass(frozen=True)
 class Array:
     """An input or output. ``shape`` as the start program has it, whatever the moves merged or split.
 
-    ``taken`` are the least and the greatest value of an input that indices are made of: others could lead to
-    reads outside of an array.
+    ``taken`` are the least and the greatest value of an input that indices are made of: others could lead
+    outside of an array. ``distinct``: no two of its values are the same, else threads could meet on an
+    element.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Array:
     shape: tuple[int, ...]
     output: bool
     taken: tuple[float, float] | None = None
+    distinct: bool = False
 
     @property
     def bytes(self) -> int:
@@ -72,10 +76,10 @@ class Array:
     def text(self) -> str:
         """``x float32 [24576, 512]``, ``i int32 [64] from 0 to 511``."""
         text = f"{self.name} {NUMPY_TYPES[self.dtype]} [{', '.join(map(str, self.shape))}]"
-        if self.taken is None or not self.tests:
-            return text
-        low, high = self.taken
-        return f"{text} from {low:.17g} to {high:.17g}"
+        if self.taken is not None and self.tests:
+            low, high = self.taken
+            text += f" from {low:.17g} to {high:.17g}"
+        return f"{text}, distinct" if self.distinct else text
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -201,8 +205,20 @@ def _arrays(choice: Choice, code: Code) -> tuple[Array, ...]:
                 f"Indices of {choice.title} are made of {name}, which a library "
                 f"cannot compare with its domain, as {buffer.dtype}: clamp it in the text instead."
             )
+        domain = start.domain_of(name)
+        distinct = taken is not None and domain is not None and domain.distinct
+        if taken is not None and distinct and taken[1] - taken[0] >= MOST_DISTINCT:
+            raise NotExported(
+                f"The domain of {name} in {choice.title} is too wide for a library to look whether its "
+                "values are distinct: take a narrower one, or drop the word."
+            )
         array = Array(
-            argument(name, [a.name for a in arrays]), buffer.dtype, shape, parameter.role == "out", taken
+            argument(name, [a.name for a in arrays]),
+            buffer.dtype,
+            shape,
+            parameter.role == "out",
+            taken,
+            distinct,
         )
         if array.bytes != end.buffer_of[name].bytes:
             raise NotExported(

@@ -188,37 +188,62 @@ def _defined(each: Instance, library: str) -> str:
     given = ", ".join(f"(void *){a.name}" for a in each.arrays)
     return (
         f"DECLARE({symbol})\n"
-        f"{_outside(each, symbol)}"
+        f"{_refused(each, symbol, library)}"
         f"{_signature(each, library)} {{\n"
         f"    static const struct array each[] = {{\n{rows}    }};\n"
         f"    static const struct kernel kernel = {{\n        ALL_LEVELS({symbol}),\n"
         f"        each, {len(each.arrays)}, {_macro(each, library)}, "
-        f"{f'{symbol}_outside' if _checked(each) else 'NULL'}}};\n"
+        f"{f'{symbol}_refused' if _checked(each) else 'NULL'}}};\n"
         f"    void *const arrays[] = {{{given}}};\n"
         f"    return call(&kernel, arrays, workspace);\n}}"
     )
 
 
 def _checked(each: Instance) -> list[tuple[int, Array]]:
-    """The inputs whose values decide where is read, with their numbers among the arrays."""
-    return [(k, a) for k, a in enumerate(each.arrays) if a.tests]
+    """The inputs whose values decide what is accessed, with their numbers among the arrays."""
+    return [(k, a) for k, a in enumerate(each.arrays) if a.tests or a.distinct]
 
 
-def _outside(each: Instance, symbol: str) -> str:
-    """A function that looks at these values; empty where there are none."""
+def _refused(each: Instance, symbol: str, library: str) -> str:
+    """A function that looks at these values; empty where there are none. It gives a status."""
+    guard = library.upper()
     loops = [
         f"    values = arrays[{k}];\n"
         f"    for (size_t k = 0; k < {a.bytes // _size(a)}; ++k) {{\n"
         f"        {C_TYPES[a.dtype]} value = ((const {C_TYPES[a.dtype]} *)values)[k]; // {a.name}\n"
         f"        outside |= {' || '.join(f'value {test}' for test in a.tests)};\n    }}\n"
         for k, a in _checked(each)
+        if a.tests
     ]
+    if loops:
+        loops = ["    const void *values;\n    int outside = 0;\n", *loops]
+        loops.append(f"    if (outside) return {guard}_RANGE;\n")
+    loops += [_distinct(k, a, guard) for k, a in _checked(each) if a.distinct]
     if not loops:
         return ""
     return (
-        f"static int {symbol}_outside(void *const *arrays) {{\n"
-        f"    const void *values;\n    int outside = 0;\n"
-        f"{''.join(loops)}    return outside;\n}}\n\n"
+        f"static int {symbol}_refused(void *const *arrays) {{\n{''.join(loops)}    return {guard}_OK;\n}}\n\n"
+    )
+
+
+def _distinct(number: int, array: Array, guard: str) -> str:
+    """What marks each value of an input, all of them in range, and finds one that is marked already."""
+    assert array.taken is not None
+    low, high = map(int, array.taken)
+    kind = C_TYPES[array.dtype]
+    return (
+        f"    {{ // {array.name}\n"
+        f"        unsigned char *seen = calloc({(high - low) // 8 + 1}, 1);\n"
+        f"        int twice = 0;\n"
+        f"        if (seen == NULL) return {guard}_MEMORY;\n"
+        f"        for (size_t k = 0; k < {array.bytes // _size(array)}; ++k) {{\n"
+        f"            uint64_t place = (uint64_t)((const {kind} *)arrays[{number}])[k] - (uint64_t){low}ll;\n"
+        f"            twice |= seen[place / 8] >> place % 8 & 1;\n"
+        f"            seen[place / 8] |= (unsigned char)(1 << place % 8);\n"
+        f"        }}\n"
+        f"        free(seen);\n"
+        f"        if (twice) return {guard}_DISTINCT;\n"
+        f"    }}\n"
     )
 
 

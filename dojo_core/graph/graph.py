@@ -144,6 +144,15 @@ def _check_fit(graph: Graph, program: Program, name: str, array: str) -> None:
                 f"{program.name} makes places from {promise[0]:g} to {promise[1]:g} of {name}, "
                 f"and {name} is promised to lie within {within}."
             )
+        values = graph.constants.get(name)
+        if counts_on_distinct(program, array) and values is not None and len(np.unique(values)) < values.size:
+            raise GraphError(f"{program.name} counts on distinct elements of {name}, and some are the same.")
+
+
+def counts_on_distinct(program: Program, array: str) -> bool:
+    """Does a program write at places that are read from an input, no two of which may be the same?"""
+    domain = program.domain_of(array)
+    return domain is not None and domain.distinct
 
 
 def _known(graph: Graph, tensor: Tensor) -> tuple[float, float]:

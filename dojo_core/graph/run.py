@@ -13,7 +13,7 @@ import numpy as np
 
 from dojo_core.codegen.built import CompileError
 from dojo_core.codegen.code import Code, NotGeneratable
-from dojo_core.graph.graph import Call, Graph, as_stored
+from dojo_core.graph.graph import Call, Graph, as_stored, counts_on_distinct
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.nodes import GraphError, Tensor
 from dojo_core.graph.plan import ALIGNMENT, plan
@@ -67,6 +67,7 @@ class Model:
         self.memory_bytes = places.bytes
         self._memory = aligned(places.bytes)
         self._promises = promises(graph)
+        self._distinct = _distinct(graph)
         self._labels = {graph.label(name): name for name in graph.inputs}
         self._computed = [n for n in graph.outputs if n not in graph.inputs and n not in graph.constants]
         self._lock = threading.Lock()
@@ -185,6 +186,10 @@ class Model:
             given[name] = _dense(values)
             if name in self._promises:
                 _check_within(label, given[name], *self._promises[name])
+            if name in self._distinct and len(np.unique(given[name])) < tensor.size:
+                raise GraphError(
+                    f"The input {label} has an element twice, and its elements are to be distinct."
+                )
         return given
 
     def _outputs(self) -> dict[str, Values]:
@@ -278,6 +283,16 @@ def promises(graph: Graph) -> dict[str, tuple[float, float]]:
                 low, high = known.get(name, promise)
                 known[name] = max(low, promise[0]), min(high, promise[1])
     return known
+
+
+def _distinct(graph: Graph) -> frozenset[str]:
+    """The inputs no two of whose elements may be the same."""
+    return frozenset(
+        name
+        for call in graph.calls
+        for array, name in zip(graph.kernels[call.kernel].program.inputs, call.inputs, strict=True)
+        if name in graph.inputs and counts_on_distinct(graph.kernels[call.kernel].program, array)
+    )
 
 
 # ---------------------------------------------------------------------------- memory

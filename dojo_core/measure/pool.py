@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dojo_core.codegen.code import Parameter
+from dojo_core.program.affine import Affine
 from dojo_core.program.arithmetic import Meaning, bf16_bits, bf16_value, held
 from dojo_core.program.dtypes import (
     INTEGERS,
@@ -50,7 +51,7 @@ from dojo_core.program.dtypes import (
 )
 from dojo_core.program.interpret import interpret
 from dojo_core.program.minifloats import has_sign, minifloat_stored, minifloat_values, step
-from dojo_core.program.tree import Domain, Program
+from dojo_core.program.tree import Access, Domain, Program
 from dojo_core.program.validity import settled
 
 Array = NDArray[np.generic]
@@ -132,7 +133,12 @@ def from_double(values: NDArray[np.floating], dtype: str) -> Array:
 
 
 def draw(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, domain: Domain | None) -> Array:
-    """Random values as they are stored: uniform in a domain (rows of its ends among them), else normal."""
+    """Random values as they are stored: uniform in a domain (rows of its ends among them, unless they are
+    distinct), else normal."""
+    if domain is not None and domain.distinct:
+        low, high = math.ceil(domain.low), math.floor(domain.high)
+        chosen = rng.choice(min(high - low + 1, 2**62), math.prod(shape), replace=False)
+        return held(np.asarray(chosen.reshape(shape) + low), dtype).astype(STORED[dtype])
     if domain is not None:
         values = np.asarray(rng.uniform(domain.low, domain.high, shape))
         if values.ndim >= 2:  # some rows of its ends
@@ -334,14 +340,18 @@ def reach(program: Program, dtype: str) -> float:
     dtypes = dtypes_of(program)
     coarse = [EPSILON[d] for d in ((dtype,) if dtype in EPSILON else dtypes.values()) if d in EPSILON]
     terms = [
-        math.prod(
-            s.size for d, s in enumerate(leaf.scopes) if not any(f.uses(d) for f in leaf.op.target.index)
-        )
+        math.prod(s.size for d, s in enumerate(leaf.scopes) if d not in _told_apart(leaf.op.target))
         * EPSILON[dtypes[leaf.op.target.array]]
         for leaf in program.leaves
         if leaf.op.accumulate in ("+", "*") and dtypes[leaf.op.target.array] in ("f32", "f64")
     ]
     return max(math.sqrt(max(coarse, default=0.0)), min(1.0, max(terms, default=0.0) / 2))
+
+
+def _told_apart(target: Access) -> set[int]:
+    """The depths of the scopes that surely go to different elements: where an array says which, all may go to
+    one."""
+    return {d for form in target.index if isinstance(form, Affine) for d in form.depths}
 
 
 def tolerance(

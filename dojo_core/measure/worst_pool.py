@@ -71,7 +71,9 @@ def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: i
         slabs = _Slabs(leads.get(name, dimensions[name][0]), read_box(program, name))
         values = to_double(inputs[p.name], p.dtype)
         rows = slabs.of(values)
-        if name in leads:
+        if domain is not None and domain.distinct:
+            filled = range(0)
+        elif name in leads:
             filled = range(len(rows))
         else:
             filled = range(1, len(rows) if takes_patterns(program, name) else 0, 2)

@@ -203,10 +203,8 @@ def _redirect(node: Node, array: str, change: Callable[[Access], Access], reads_
     def operand(value: Operand) -> Operand:
         return one(value).reindexed(one) if isinstance(value, Access) else value
 
-    target = node.target
-    if not reads_only and target.array == array:
-        target = change(target)
-    return replace(node, target=target, operands=tuple(map(operand, node.operands)))
+    target = node.target if reads_only else one(node.target)
+    return replace(node, target=target.reindexed(one), operands=tuple(map(operand, node.operands)))
 
 
 class _Stage(Transformation[tuple[str, Place | str, str]]):
@@ -471,7 +469,7 @@ class StageWrite(_Stage):
 
 def _fills(write: MemoryAccess, box: _Box, depth: int) -> bool:
     """Do the instances of a write in one iteration of the region write every cell of the box?"""
-    if write.leaf.op.guard:
+    if write.leaf.op.guard or write.element.indirect:
         return False
     sizes = [s.size for s in write.leaf.scopes]
     seen: set[int] = set()
@@ -549,7 +547,7 @@ def _copies(program: Program, name: str) -> list[Leaf]:
     copies = []
     for leaf in program.leaves:
         op = leaf.op
-        if op.accumulate or op.function or op.guard or len(op.reads) != 1:
+        if op.accumulate or op.function or op.guard or op.target.indirect or len(op.reads) != 1:
             continue
         if (op.target.array == name) != (op.reads[0].array == name):
             copies.append(leaf)

@@ -242,7 +242,7 @@ def _reached(access: Access, pairs: Iterable[tuple[Index, Index]]) -> Access | N
                 settled.append((depth, form, image))
     index = []
     for wanted in access.index:
-        # implied: these are of what is written, and nothing is written through an array
+        # implied: what is summed was surely written by that operation, so not through an array
         if isinstance(wanted, Indirect):
             return None
         rest, image = reduced(wanted, Affine())

@@ -71,7 +71,7 @@ class SplitReduction(Transformation[tuple[Place, str]]):
 
     Partials have a :N dimension per scope around R, then one per scope that the target uses, or S, from
     R inwards. R is the outermost scope that holds S, is not used by the target, and in whose subtree
-    nothing else touches the target's array.
+    nothing else touches the target's array or writes what an index of the target is read from.
 
     Legal iff
       1. OP accumulates, and the policy lets its terms be regrouped (integers, max and min: always);
@@ -202,8 +202,8 @@ class SplitReduction(Transformation[tuple[Place, str]]):
 
 def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
     """Depth of the outermost scope that holds S, that the target does not use, and in whose subtree
-    only this accumulation accesses its array."""
-    array = leaf.op.target.array
+    only this accumulation accesses its array, and nothing writes what an index of its target is read from."""
+    array, looked_up = leaf.op.target.array, {index.array for index in leaf.op.target.indices}
     for depth in range(s + 1):
         if depth in used:
             continue
@@ -211,6 +211,7 @@ def _region(program: Program, leaf: Leaf, s: int, used: set[int]) -> int | None:
         accesses = 0
         for other in leaves(inside.body):
             accesses += other.op.target.array == array
+            accesses += other.op.target.array in looked_up  # what is combined goes where it said before
             accesses += sum(a.array == array for a in other.op.reads)
         if accesses == 1:
             return depth
@@ -236,7 +237,8 @@ class MergeReduction(Transformation[tuple[str]]):
 
     Legal iff
       1. NAME is a temporary alone in its buffer, touched by exactly three operations: set to the identity,
-         accumulated by terms that do not read it, combined;
+         accumulated by terms that do not read it, combined; no array says which element is accumulated, nor
+         does NAME where it is combined;
       2. split_reduction of the result gives this program back (so nothing else changed since), or the three
          follow each other in one body, unguarded, and name the same element of NAME, by the scopes around;
       3. in the second case the policy lets the terms be regrouped, both arrays have one dtype, and nothing
@@ -364,6 +366,8 @@ def _three(program: Program, name: str) -> tuple[Leaf, Leaf, Leaf] | None:
         and combine.op.target.array != name
         # implied: it touches NAME, and reads none of it
         and main.op.target.array == name
+        and not main.op.target.indirect
+        and name not in {index.array for index in combine.op.target.indices}
         # implied: it touches NAME, and its one operand is a number
         and start.op.target.array == name
         and not start.op.function

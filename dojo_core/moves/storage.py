@@ -92,11 +92,14 @@ def map_accesses_at(
         def one(access: Access) -> Access:
             return change(access, above, node) if access.array in arrays else access
 
+        def placed(access: Access) -> Access:
+            return one(access).reindexed(one)
+
         def operand(value: Operand) -> Operand:
-            return one(value).reindexed(one) if isinstance(value, Access) else value
+            return placed(value) if isinstance(value, Access) else value
 
         return Op(
-            one(node.target),
+            placed(node.target),
             node.accumulate,
             node.function,
             tuple(map(operand, node.operands)),

@@ -91,7 +91,7 @@ def _replaced(op: Op, old: Access, new: Operand) -> Op:
         changed = new if value == old else value
         return changed.reindexed(index) if isinstance(changed, Access) else changed
 
-    return replace(op, operands=tuple(map(operand, op.operands)))
+    return replace(op, target=op.target.reindexed(index), operands=tuple(map(operand, op.operands)))
 
 
 def _exit(program: Program, array: str) -> list[MemoryAccess]:
@@ -143,7 +143,7 @@ class Forward(_OnRead[tuple[Place, str]]):
          the same dtype;
       3. the source is not written between the copy and OP;
       4. some array is still read, where OP adds, subtracts or multiplies;
-      5. an index that OP reads from T is read from an element at an affine place then.
+      5. an index of OP that is read from T is read from an element at an affine place then.
     """
 
     name = "forward"
@@ -179,7 +179,7 @@ class Forward(_OnRead[tuple[Place, str]]):
                 definition.write.leaf.path,
             )
         new: Operand = source
-        indexes = any(access in read.indices for read in leaf.op.sources)
+        indexes = any(access in each.indices for each in leaf.op.elements)
         if indexes and not (isinstance(source, Access) and not source.indirect):  # 5
             return structural(
                 Code.INDEX_FORM,
@@ -563,7 +563,7 @@ class Contract(Transformation[tuple[Place, str]]):
 def _addend(program: Program, leaf: Leaf, array: str) -> Access | None:
     """The read of an array whose value an operation adds, as an accumulation or to another floating-point
     number."""
-    op, reads = leaf.op, [a for a in leaf.op.sources if a.array == array]
+    op, reads = leaf.op, _reads_of(leaf, array)
     if len(reads) != 1:
         return None
     if op.accumulate:

@@ -153,7 +153,7 @@ class Builder:
         loops = [n for k in kept for n in array.numbers(k)]
         depths = {n: Affine.iterator(d) for d, n in enumerate(loops)}
         stored = self.temporary(array.dtype, [array.shape[k] for k in kept], name)
-        index = tuple(_joined(array.axes[k], [depths[n] for n in array.numbers(k)]) for k in kept)
+        index = tuple(joined(array.axes[k], [depths[n] for n in array.numbers(k)]) for k in kept)
         op = Op(Access(stored, index), "", "", (substituted(array.operand, depths),))
         self.add(*nest([array.factors[n] for n in loops], (op,)))
         axes = tuple(map(axis_of, array.shape))
@@ -228,7 +228,7 @@ class Builder:
         if len(places) < max(len(factors), len(sizes)):
             return None
         index = tuple(
-            _joined(axis, [places[n] for n in array.numbers(k)]) for k, axis in enumerate(array.axes)
+            joined(axis, [places[n] for n in array.numbers(k)]) for k, axis in enumerate(array.axes)
         )
         return _Output(operand.array, array.shape, index)
 
@@ -263,7 +263,7 @@ def _places(sizes: Sequence[int]) -> tuple[Affine, ...]:
     return tuple(forms)
 
 
-def _joined(axis: Sequence[int], forms: Sequence[Affine]) -> Affine:
+def joined(axis: Sequence[int], forms: Sequence[Affine]) -> Affine:
     """The place along an axis from those along its factors."""
     total = Affine()
     for size, form in zip(axis, forms, strict=True):

@@ -59,6 +59,8 @@ def _copy(node: Node, temporaries: Temporaries, kept: frozenset[str]) -> _Copy |
     source, target = node.operands[0], node.target
     if source.array not in temporaries or source.array in kept or source.array == target.array:
         return None
+    if target.indirect:
+        return None
     dtype, dims = temporaries[source.array]
     if target.array not in temporaries or temporaries[target.array][0] != dtype:
         return None
@@ -147,9 +149,10 @@ def _moved(node: Node, copy: _Copy) -> Node:
 
 
 def accessing(op: Op, change: Callable[[Access], Access]) -> Op:
-    """An operation with other accesses: its target, its operands, what their indices are read from."""
+    """An operation with other accesses: its target, its operands, what indices of these are read from."""
 
     def changed(operand: Operand) -> Operand:
         return change(operand.reindexed(change)) if isinstance(operand, Access) else operand
 
-    return replace(op, target=change(op.target), operands=tuple(map(changed, op.operands)))
+    target = change(op.target.reindexed(change))
+    return replace(op, target=target, operands=tuple(map(changed, op.operands)))

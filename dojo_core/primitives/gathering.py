@@ -33,30 +33,32 @@ def gather(b: Builder, array: Array, indices: Array | np.ndarray[Any, Any] | int
     if indices.empty or array.empty:
         axes = (*array.axes[:axis], *indices.axes, *array.axes[axis + 1 :])
         return Array(array.dtype, Number(0), axes)
+    indices = within(b, indices, array.shape[axis])
+    return _placed(b, array, axis, indices.axes, index_of(indices, array.shape[axis]))
+
+
+def within(b: Builder, indices: Array, size: int) -> Array:
+    """Indices as places of an axis, copied where they are looked up themselves; else unchanged where they are
+    known to lie in it. Raises BuildError for what is no integer."""
     if indices.dtype not in INTEGERS:
         raise BuildError(f"Indices are integers, not {indices.dtype}: convert them.")
-    indices = _within(b, indices, array.shape[axis])
-    operand = indices.operand
-    if isinstance(operand, Access) and operand.indirect:
-        indices = b.copy(indices)
-        operand = indices.operand
-    if isinstance(operand, Access):
-        source = IndexArray(operand.array, 0, array.shape[axis] - 1)
-        index: Index = Indirect.make([(Lookup(source, tuple(map(affine, operand.index))), 1)], Affine())
-    else:
-        index = operand if isinstance(operand, Affine) else Affine((), int(operand.value))
-    return _placed(b, array, axis, indices.axes, index)
-
-
-def _within(b: Builder, indices: Array, size: int) -> Array:
-    """Indices as places of an axis: unchanged where they are known to be."""
     low, high = _range(b, indices)
     if low >= 0 and high < size:
-        return indices
+        looked_up = isinstance(indices.operand, Access) and indices.operand.indirect
+        return b.copy(indices) if looked_up else indices
     if low >= 0:
         return formula(b, "min(i, n - 1)", dtype=indices.dtype, i=indices, n=size)
     dtype = "i32" if holds("i32", indices.dtype) else "i64"
     return formula(b, "min(max(select(i < 0, i + n, i), 0), n - 1)", dtype=dtype, i=indices, n=size)
+
+
+def index_of(places: Array, size: int) -> Index:
+    """What ``within`` made, as an index of an axis over the iterators of its factors."""
+    operand = places.operand
+    if isinstance(operand, Access):
+        source = IndexArray(operand.array, 0, size - 1)
+        return Indirect.make([(Lookup(source, tuple(map(affine, operand.index))), 1)], Affine())
+    return operand if isinstance(operand, Affine) else Affine((), int(operand.value))
 
 
 def _range(b: Builder, indices: Array) -> tuple[int, int]:

@@ -45,13 +45,15 @@ def first_unset(
     """The iterators of the first instance of a read whose cell no write has set before; None: there is
     none. ``found``: the accesses to its buffer, ``sizes`` that one's dimensions. Raises TooMany.
 
-    Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count.
-    With ``cell``, only instances count that read that one.
+    Iterations of marked scopes, but unrolled ones, have no order: a write in another one does not count. Nor
+    does one whose place is looked up, since it sets no cell for certain. With ``cell``, only instances count
+    that read that one.
     """
     if any(isinstance(form, Indirect) and form.through for form in read.element.index):
         found = first_unset(relaxed(read), accesses, sizes, cell)  # it may be any of these
         return None if found is None else found[: len(read.leaf.scopes)]
-    writes = [t for t in accesses if t.kind != "r" and t.element.array == read.element.array]
+    written = (t for t in accesses if t.kind != "r" and t.element.array == read.element.array)
+    writes = [t for t in written if not t.element.indirect]
     if math.prod(sizes) > _FEW and cell is None:
         cut = _cut(read, writes, sizes)
         if cut is not None:

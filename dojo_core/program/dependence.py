@@ -15,7 +15,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import COMPARISONS, FLOATS, STORAGE_FLOATS, dtype_fault, extremes
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.integers import Constraint, solve
-from dojo_core.program.tables import Index
+from dojo_core.program.tables import Index, IndexArray, Indirect
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Program
 
 POLICIES = ("strict", "reassoc", "algebraic")
@@ -151,8 +151,7 @@ def excluded(pairs: Sequence[tuple[Index, Index]], equal: int, orders: Sequence[
             continue
         for ia, ib in pairs:
             if (
-                # implied: two places of a table or array may hold one value, but no write is indirect
-                isinstance(ia, Affine)
+                isinstance(ia, Affine)  # two places of a table or an array may hold one value
                 and ia.uses(order.depth)
                 and ia == ib
                 and all(d < equal or d == order.depth or Order(d, "=") in orders for d, _ in ia.terms)
@@ -225,9 +224,28 @@ class System:
         return renamed(relaxed, [*variables, *self.free(sizes)])
 
     def equal(self, ia: Index, a: Sequence[int], ib: Index, b: Sequence[int]) -> None:
+        if isinstance(ia, Indirect) and isinstance(ib, Indirect) and self._told_apart(ia, a, ib, b):
+            for one, other in zip(ia.lookups[0][0].at, ib.lookups[0][0].at, strict=True):
+                self.equal(one, a, other, b)
+            self.equal(ia.rest, a, ib.rest, b)
+            return
         form = self._gap(ib, b, ia, a, 0)
         if form.terms or form.const:
             self.constraints.append(Constraint(form, True))
+
+    def _told_apart(self, ia: Indirect, a: Sequence[int], ib: Indirect, b: Sequence[int]) -> bool:
+        """Are two indices equal only where both read one element of an array of distinct ones? The rests must
+        lie nearer to each other than two values make the indices lie apart."""
+        (lookup, coefficient), (other, factor) = ia.lookups[0], ib.lookups[0]
+        source = lookup.source
+        if len(ia.lookups) > 1 or len(ib.lookups) > 1 or source != other.source or coefficient != factor:
+            return False
+        if not (isinstance(source, IndexArray) and source.distinct):
+            return False
+        gap = self._gap(ia.rest, a, ib.rest, b, 0)
+        low = gap.const + sum(min(c * end for end in self.box[v]) for v, c in gap.terms)
+        high = gap.const + sum(max(c * end for end in self.box[v]) for v, c in gap.terms)
+        return -abs(coefficient) < low and high < abs(coefficient)
 
     def less(self, ia: Index, a: Sequence[int], ib: Index, b: Sequence[int]) -> None:
         self.constraints.append(Constraint(self._gap(ia, a, ib, b, 1)))

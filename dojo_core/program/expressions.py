@@ -257,8 +257,8 @@ class LineReader:
             self.fail_at(
                 tree,
                 f"{what} where only iterators may stand",
-                "A table or an array stands in the index of a read, such as x[idx[{0}]], in no guard and no "
-                "index of another.",
+                "A table or an array stands in an index, such as x[idx[{0}]], in no guard and no index of "
+                "another.",
             )
         return value
 

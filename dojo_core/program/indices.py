@@ -1,15 +1,17 @@
-"""Index arrays: between which values their elements surely lie, and whether what is read through them exists.
+"""Index arrays: between which values their elements surely lie, and whether what they lead to exists.
 
-A read ``x[i[{0}],{1}]`` is legal where all values that ``i`` may hold lie in the dimension. Of an input that
-is what its domain promises, else all of its dtype; of an array that operations write it is derived from them:
-copies, conversions, clamps by numbers, iterators, choices, sums and products that do not wrap. The rest is
-taken to be any value of its dtype. What cannot be derived is refused, and a clamp makes it so.
+An access ``x[i[{0}],{1}]``, read or written, is legal where all values that ``i`` may hold lie in the
+dimension. Of an input that is what its domain promises, else all of its dtype; of an array that operations
+write it is derived from them: copies, conversions, clamps by numbers, iterators, choices, sums and products
+that do not wrap. The rest is taken to be any value of its dtype. What cannot be derived is refused, and a
+clamp makes it so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
@@ -225,10 +227,12 @@ def with_bounds(program: Program) -> Program:
     if not program.index_arrays:
         return program
     bounds = bounds_of(program)
+    distinct = {domain.array for domain in program.domains if domain.distinct}
 
     def renewed(access: Access) -> Access:
         def known(lookup: Lookup) -> Lookup:
-            return Lookup(IndexArray(lookup.source.name, *bounds[lookup.source.name]), lookup.at)
+            name = lookup.source.name
+            return Lookup(IndexArray(name, *bounds[name], distinct=name in distinct), lookup.at)
 
         index = tuple([i.replaced(known) if isinstance(i, Indirect) else i for i in access.index])
         return Access(access.array, index)
@@ -241,21 +245,23 @@ def with_bounds(program: Program) -> Program:
             same = all(a is b for a, b in zip(body, node.body, strict=True))
             return node if same else Scope(node.size, body, node.mark, node.provenance)
         operands = tuple([renewed(o) if isinstance(o, Access) and o.indirect else o for o in node.operands])
-        return node if operands == node.operands else node.with_operands(operands)
+        target = renewed(node.target) if node.target.indirect else node.target
+        same = operands == node.operands and target == node.target
+        return node if same else replace(node, target=target, operands=operands)
 
     body = tuple([visit(node) for node in program.body])
     return program if body == program.body else program.edit(body=body)
 
 
 def index_fault(program: Program) -> IndexFault | None:
-    """The first read through an array that may lie outside of what it reads, or None. The program is one
-    ``with_bounds``."""
+    """The first access through an array that may lie outside of what it accesses, or None. The program is
+    one ``with_bounds``."""
     if not program.index_arrays:
         return None
     dtypes = dtypes_of(program)
     for leaf in program.leaves:
         sizes = [scope.size for scope in leaf.scopes]
-        for access in leaf.op.sources:
+        for access in leaf.op.elements:
             for index in access.indices:
                 if dtypes[index.array] not in INTEGERS:
                     return IndexFault(
@@ -292,5 +298,5 @@ def _remedy(program: Program, form: Indirect, size: int, sizes: Sequence[int]) -
     at = f"[{','.join(map(str, lookup.at))}]"
     return (
         f"Clamp it in lines before: a{at} = max({name}{at},{low}), then b{at} = min(a{at},{high}), "
-        "and read through b."
+        "and index by b."
     )

@@ -126,7 +126,7 @@ class _Logical:
     def _op(self, op: Op, ranges: tuple[tuple[int, int], ...]) -> None:
         self.terms = widest = math.prod(e - b for b, e in ranges)
         folds = op.accumulate in ("+", "*") and op.target.array in self.ordered
-        contraction = not folds and self._is_contraction(op, ranges)
+        contraction = not (folds or op.target.indirect) and self._is_contraction(op, ranges)
         if contraction:
             used = {d for form in op.target.index for d in form.depths}
             widest = max(
@@ -143,7 +143,7 @@ class _Logical:
                     return
         if contraction:
             self._contract(op, ranges)
-        elif op.guard or (folds and _overlapping(op.target, ranges)):
+        elif op.guard or op.target.indirect or (folds and _overlapping(op.target, ranges)):
             self._scattered(op, ranges, folds)
         elif folds:
             self._fold(op, ranges)
@@ -305,12 +305,14 @@ class _Logical:
         return value.astype(storage_dtype(self.meaning.dtypes[op.target.array]), copy=False)
 
     def _scattered(self, op: Op, ranges: Sequence[tuple[int, int]], folds: bool) -> None:
-        """An operation point by point: only the iterations that its guard lets through, in their order."""
+        """An operation point by point: only the iterations that its guard lets through, in their order, of
+        which the last to write a cell stays."""
         shape = tuple(e - b for b, e in ranges)
         chosen = np.ones(shape, bool)
         for comparison in op.guard:
             chosen &= _holds(comparison, ranges)
-        points = [p + b for p, (b, _) in zip(np.nonzero(chosen), ranges, strict=True)]
+        places = np.nonzero(chosen) if ranges else ()
+        points = [p + b for p, (b, _) in zip(places, ranges, strict=True)]
         if points and not points[0].size:
             return
         if not points and not chosen:
@@ -332,7 +334,8 @@ class _Logical:
             index = tuple(at(f) for f in access.index)
             for positions, size in zip(index, self.arrays[access.array].shape, strict=True):
                 if positions.min() < 0 or positions.max() >= size:
-                    raise IndexError(f"{access} leaves the array, although it is guarded.")
+                    least, most = positions.min(), positions.max()
+                    raise IndexError(f"{access} leaves the array: {least} to {most} of {size}.")
             return index
 
         operands: list[Any] = []
@@ -450,9 +453,22 @@ def independent(scope: Scope, above: tuple[int, ...], ordered: frozenset[str]) -
                     continue
                 if kind == other != "=" and (not j or first.array not in ordered or kind[0] == "m"):
                     continue
+                if not j and _keeps_its_order(scope, first):
+                    continue
                 if not _apart(first, sizes, second, others, depth):
                     return False
     return True
+
+
+def _keeps_its_order(scope: Scope, target: Access) -> bool:
+    """Is all that a scope holds one operation that writes where an array says, and reads nothing of what it
+    writes? Its iterations are gone through point by point."""
+    node: Node = scope
+    while isinstance(node, Scope) and len(node.body) == 1:
+        (node,) = node.body
+    if not (isinstance(node, Op) and node.target is target and target.indirect):
+        return False
+    return all(read.array != target.array for read in node.reads)
 
 
 def _apart(a: Access, a_sizes: tuple[int, ...], b: Access, b_sizes: tuple[int, ...], depth: int) -> bool:

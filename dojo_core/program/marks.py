@@ -149,7 +149,7 @@ def vector_fault(
     if len(scope.body) != 1 or not isinstance(scope.body[0], Op):
         return _fault(Code.VECTOR_BODY, "A vectorised scope wraps exactly one operation.", (path,))
     op = scope.body[0]
-    buffers = tuple(program.buffer_of[a.array] for a in (op.target, *op.sources))
+    buffers = tuple(program.buffer_of[a.array] for a in op.elements)
     fault = _vector_sentence(op, scope.size, tuple(s.size for s in above), buffers, target, policy)
     if fault is None:
         return None
@@ -184,14 +184,12 @@ def _vector_sentence(
     for comparison in op.guard:
         if comparison.form.uses(lane):
             return Code.VECTOR_GUARD, "The guard depends on the lane."
-    for access, buffer in zip((op.target, *op.sources), buffers, strict=True):
-        if gathers(access, lane):
-            continue  # each lane reads where its own index says: no write is indirect
+    for access, buffer in zip(op.elements, buffers, strict=True):
+        if gathers(access, lane) and access is not op.target:
+            continue  # each lane reads where its own index says
         if any(isinstance(i, Indirect) and i.looks_up(lane) for i in access.index):
-            return (
-                Code.VECTOR_STRIDE,
-                f"The lanes of {access} lie where a table says: they must be neighbours.",
-            )
+            says = "an array says, and are written" if access is op.target else "a table says"
+            return Code.VECTOR_STRIDE, f"The lanes of {access} lie where {says}: they must be neighbours."
         stride = lane_stride(access, buffer, lane)
         if stride == 1 or (stride == 0 and access is not op.target):
             continue

@@ -124,6 +124,8 @@ def _sides(write: _Reach, read: _Reach, depth: int, carried: bool = False) -> tu
     without gaps or a set of digits that must match the read's own. ``carried``: in all iterations of the
     scope at ``depth``, which both share, before the read's own (``_unwritten_before``).
     """
+    if any(isinstance(form, Indirect) for form in write.forms):
+        return None  # which cells these are hangs on what is looked up
     if carried and write.guard:
         return None
     if carried and all(depth not in affine(form).depths for form in write.forms):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import count
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
@@ -116,11 +116,20 @@ class Access:
 
     @property
     def opaque(self) -> Access:
-        """Without the names of arrays that its indices are read from: somewhere in the range of these."""
+        """Without the names of arrays that its indices are read from: somewhere in the range of these. Those
+        whose elements are distinct stay known to each other."""
         if not self.indices:
             return self
         number = count()  # two of them are not the same
-        return self.reindexed(lambda index: Access(f"{_OPAQUE}{next(number)}", index.index))
+
+        def hidden(lookup: Lookup) -> Lookup:
+            assert isinstance(lookup.source, IndexArray)
+            name = lookup.source.name if lookup.source.distinct else next(number)
+            return Lookup(replace(lookup.source, name=f"{_OPAQUE}{name}"), lookup.at)
+
+        return Access(
+            self.array, tuple([i.replaced(hidden) if isinstance(i, Indirect) else i for i in self.index])
+        )
 
     def reindexed(self, change: Callable[[Access], Access]) -> Access:
         """With its indices read from other elements; ``change`` gives affine ones."""
@@ -217,26 +226,19 @@ class Op:
         return tuple([o for o in self.operands if isinstance(o, Access)])
 
     @property
-    def reads(self) -> tuple[Access, ...]:
-        """All that is read: the operands, then what their indices are read from; an accumulation reads its
-        target besides."""
-        sources = self.sources
-        for access in sources:
-            if access.indirect:
-                return (*sources, *[index for access in sources for index in access.indices])
-        return sources
+    def elements(self) -> tuple[Access, ...]:
+        """What it names: the target, then the accesses that are operands."""
+        return (self.target, *self.sources)
 
-    def with_operands(self, operands: tuple[Operand, ...]) -> Op:
-        return Op(
-            self.target,
-            self.accumulate,
-            self.function,
-            operands,
-            self.guard,
-            self.prefetches,
-            self.stream,
-            self.provenance,
-        )
+    @property
+    def reads(self) -> tuple[Access, ...]:
+        """All that is read: the operands, then what their indices and the target's are read from; an
+        accumulation reads its target besides."""
+        sources = self.sources
+        for access in (*sources, self.target):
+            if access.indirect:
+                return (*sources, *[index for each in (*sources, self.target) for index in each.indices])
+        return sources
 
     def substitute(self, images: Mapping[int, Affine]) -> Op:
         """The same operation with its iterators replaced (its provenance stays)."""
@@ -409,14 +411,17 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Where the values of an input lie, bounds included: what it is promised to be, and is drawn from."""
+    """Where the values of an input lie, bounds included: what it is promised to be, and is drawn from.
+    ``distinct``: besides, no two of its elements are the same."""
 
     array: str
     low: float
     high: float
+    distinct: bool = False
 
     def __str__(self) -> str:
-        return f"domain {self.array} {number_text(self.low)} {number_text(self.high)}"
+        ends = f"{number_text(self.low)} {number_text(self.high)}"
+        return f"domain {self.array} {ends}" + (" distinct" if self.distinct else "")
 
 
 class Leaf(NamedTuple):

@@ -2,7 +2,7 @@
 
 A table's values are part of the program; of an array it is known between which values all of its elements lie
 (indices.py). So an indirect index stays analysable: an analysis knows its range, an executor looks it up, and
-an unrolled one that goes through a table folds to a number. Only reads are indirect.
+an unrolled one that goes through a table folds to a number. What is written goes through arrays alone.
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class IndexArray:
-    """An integer array that indices are read from, and bounds of all its elements (``indices.bounds_of``)."""
+    """An integer array that indices are read from, and bounds of all its elements (``indices.bounds_of``);
+    ``distinct``: no two of them are the same, and nothing writes it."""
 
     name: str
     least: int
     most: int
+    distinct: bool = False
 
 
 Element = Callable[[str, tuple[int, ...]], int]  # the value of an array at a place

@@ -60,7 +60,7 @@ _TABLE = re.compile(
     r"[ \t]*=[ \t]*(-?\d{1,10}(?:[ \t]+-?\d{1,10})*)[ \t]*",
     re.ASCII,
 )
-_DOMAIN = re.compile(r"[ \t]*domain[ \t]+([A-Za-z_]\w*)[ \t]+(\S+)[ \t]+(\S+)[ \t]*")
+_DOMAIN = re.compile(r"[ \t]*domain[ \t]+([A-Za-z_]\w*)[ \t]+(\S+)[ \t]+(\S+)(?:[ \t]+(distinct))?[ \t]*")
 
 
 def parse(text: str) -> Program:
@@ -146,7 +146,8 @@ class _Reader(LineReader):
         match = _DOMAIN.fullmatch(line)
         number = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?"
         if match is None or not all(re.fullmatch(number, match.group(k)) for k in (2, 3)):
-            self.fail("expected an input and two numbers", "A domain line reads: domain x 0.1 10")
+            remedy = "A domain line reads: domain x 0.1 10, or of values that differ: domain i 0 127 distinct"
+            self.fail("expected an input and two numbers", remedy)
         array, low, high = match.group(1), float(match.group(2)), float(match.group(3))
         if array not in self.inputs:
             self.fail(
@@ -162,7 +163,7 @@ class _Reader(LineReader):
                 "Write two finite numbers, the lower one first.",
                 match.start(2) + 1,
             )
-        self.domains[array] = Domain(array, low, high)
+        self.domains[array] = Domain(array, low, high, distinct=match.group(4) is not None)
 
     def table(self, line: str) -> None:
         """A constant table; its values stay between the extremes of its dtype."""
@@ -199,8 +200,13 @@ class _Reader(LineReader):
         self.tables[name] = Table(name, dtype, dims, values)
 
     def check_domain(self, domain: Domain, home: Buffer) -> None:
-        """A domain holds a value of the input's dtype."""
+        """A domain holds a value of the input's dtype, and one for each element where these are distinct."""
         if home.dtype in (*FLOATS, *STORAGE_FLOATS):
+            if domain.distinct:
+                self.number = self.headers["in"]
+                self.fail(
+                    f"{domain}: {domain.array} is {home.dtype}", "Distinct are whole numbers: drop the word."
+                )
             return
         least, most = extremes(home.dtype)
         low, high = math.ceil(domain.low), math.floor(domain.high)
@@ -209,6 +215,13 @@ class _Reader(LineReader):
             self.fail(
                 f"{domain} holds no whole numbers, or some that {home.dtype} does not",
                 f"Take bounds between {least} and {most}.",
+            )
+        count = math.prod(d.size for d in home.dims)
+        if domain.distinct and high - low + 1 < count:
+            self.number = self.headers["in"]
+            self.fail(
+                f"{domain} holds {high - low + 1} whole numbers, and {domain.array} has {count} elements",
+                "Take wider bounds, or drop the word distinct.",
             )
 
     def buffer(self, line: str) -> None:
@@ -326,11 +339,14 @@ class _Reader(LineReader):
                 stream = True
         target = self.access(target_tree, within_bounds=not guard)
         for access in (target, *prefetches):
-            if access.indirect:
-                way = "an array" if access.indices else "a table"
-                self.fail_at(
-                    target_tree, f"{access} goes through {way}", "Only what is read may: x[idx[{0}]]."
-                )
+            through = [k.source for i in access.index if isinstance(i, Indirect) for k, _ in i.lookups]
+            tables = [source for source in through if isinstance(source, Table)]
+            if tables:
+                remedy = "What is read may: x[idx[{0}]]. What is written goes through an array."
+                self.fail_at(target_tree, f"{access} goes through a table", remedy)
+            if through and access is not target:
+                remedy = "A prefetch has an address that is known: leave it out."
+                self.fail_at(target_tree, f"{access} goes through an array", remedy)
         if target.array in self.inputs:
             self.fail_at(
                 target_tree,
@@ -343,8 +359,8 @@ class _Reader(LineReader):
             accumulate, value = "+", self.negated(value, value_tree)
         if not isinstance(value, Call):
             value = Call("", (self.operand(value, value_tree),))
-        sources = [o for o in value.operands if isinstance(o, Access)]
-        for access in (target, *sources, *(index for source in sources for index in source.indices)):
+        named = [target, *[o for o in value.operands if isinstance(o, Access)]]
+        for access in (*named, *(index for each in named for index in each.indices)):
             if guard:
                 self.check_guarded(access, guard, target_tree)
         operands = tuple(substituted(o, {}) for o in value.operands)

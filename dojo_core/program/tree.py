@@ -171,14 +171,14 @@ class Program:
     @derived
     def tables(self) -> dict[str, Table]:
         """The constant tables by name, in the order in which operations look them up first."""
-        indices = (i for leaf in self.leaves for a in leaf.op.sources for i in a.index)
+        indices = (i for leaf in self.leaves for a in leaf.op.elements for i in a.index)
         looked_up = (k.source for i in indices if isinstance(i, Indirect) for k, _ in i.lookups)
         return {source.name: source for source in looked_up if isinstance(source, Table)}
 
     @derived
     def index_arrays(self) -> frozenset[str]:
         """The arrays that indices are read from."""
-        return frozenset(i.array for leaf in self.leaves for a in leaf.op.sources for i in a.indices)
+        return frozenset(i.array for leaf in self.leaves for a in leaf.op.elements for i in a.indices)
 
     @derived
     def interface(self) -> frozenset[str]:

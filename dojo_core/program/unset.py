@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import EllipsisType
 from typing import NamedTuple
 
 import numpy as np
@@ -64,7 +65,8 @@ def unset_origin(program: Program, array: str, bounded: bool = True) -> Origin |
         return None
     whole = {a: [d.size for d in program.buffer_of[a].dims] for a in reached}
     body, sizes = _scaled_down(_reduced(program.body, reached), whole)
-    if bounded and max(sum(map(math.prod, sizes.values())), _effort(body, (), ())) > POINTS:
+    cells = {name: math.prod(dims) for name, dims in sizes.items()}
+    if bounded and max(sum(cells.values()), _effort(body, (), (), cells)) > POINTS:
         raise TooMany
     origins = _Run(sizes, array).run(body)
     for output in program.outputs:
@@ -103,7 +105,8 @@ def _reduced(body: Sequence[Node], reached: set[str]) -> tuple[Node, ...]:
                 reduced.append(replace(node, body=inside))
         elif node.target.array in reached:
             operands = tuple(read.opaque for read in node.reads if read.array in reached)
-            reduced.append(replace(node, operands=operands, accumulate="+" if node.accumulate else ""))
+            sign = "+" if node.accumulate else ""
+            reduced.append(replace(node, target=node.target.opaque, operands=operands, accumulate=sign))
     return tuple(reduced)
 
 
@@ -190,19 +193,23 @@ class _Alike:
 # ---------------------------------------------------------------------------- the run
 
 
-def _effort(body: Sequence[Node], whole: tuple[int | None, ...], sizes: tuple[int, ...]) -> int:
-    """Instances that a run goes through. ``whole``: the sizes of the scopes around that run at once, None for
-    others; of each iterator only the values that an access or a guard uses."""
+def _effort(
+    body: Sequence[Node], whole: tuple[int | None, ...], sizes: tuple[int, ...], cells: Mapping[str, int]
+) -> int:
+    """Instances that a run goes through, and cells, where it looks at a range of them. ``whole``: the sizes
+    of the scopes around that run at once, None for others; of each iterator only the values that an access or
+    a guard uses. ``cells``: how many each array has."""
     total = 0
     for node in body:
         if isinstance(node, Op):
             used = _used(node)
             points = math.prod(size for d, size in enumerate(whole) if size is not None and d in used)
-            total += max(points, _STEP)
+            ranges = sum(cells[access.array] for access in (node.target, *node.reads) if _looked_up(access))
+            total += max(points + ranges, _STEP)
         elif independent(node, sizes, frozenset()):
-            total += _effort(node.body, (*whole, node.size), (*sizes, node.size))
+            total += _effort(node.body, (*whole, node.size), (*sizes, node.size), cells)
         else:
-            total += node.size * _effort(node.body, (*whole, None), (*sizes, node.size))
+            total += node.size * _effort(node.body, (*whole, None), (*sizes, node.size), cells)
     return total
 
 
@@ -244,21 +251,48 @@ class _Run:
             held = grid.held(op.guard)
             value = np.zeros(grid.shape, np.int32)
             for read in op.reads:
-                origins = self.origins[read.array]
-                if any(isinstance(form, Indirect) and form.through for form in read.index):
-                    np.maximum(value, origins.max(), out=value)  # it may be any cell
-                else:
-                    np.maximum(value, origins[self._cells(read, grid, held)], out=value)
-            target = self.origins[op.target.array]
-            cells = self._cells(op.target, grid, held)
-            if op.accumulate:
-                np.maximum.at(target, cells[held], value[held])
+                origins, dims = self._among(read, piece)
+                if dims:  # it may be any of these
+                    origins = origins.max(axis=dims, keepdims=True, initial=0)
+                cells = _cells(read, dims, origins.shape, grid, held)
+                np.maximum(value, origins.reshape(-1)[cells], out=value)
+            target, dims = self._among(op.target, piece)
+            shape = tuple(1 if k in dims else n for k, n in enumerate(target.shape))
+            cells = _cells(op.target, dims, shape, grid, held)[held]
+            if dims:  # it may be any of several cells, and each may stay as it is
+                written = np.zeros(math.prod(shape), np.int32)
+                np.maximum.at(written, cells, value[held])
+                np.maximum(target, written.reshape(shape), out=target)
+            elif op.accumulate:
+                np.maximum.at(self.origins[op.target.array], cells, value[held])
             else:
-                target[cells[held]] = value[held]
+                self.origins[op.target.array][cells] = value[held]
 
-    def _cells(self, access: Access, grid: Grid, held: Booleans) -> Integers:
-        """The number of the cell for each instance; 0 where the guard keeps it from being one."""
-        return np.where(held, grid.value(flat(access, self.sizes[access.array])), 0)
+    def _among(self, access: Access, ranges: Ranges) -> tuple[Numbers, tuple[int, ...]]:
+        """A view of an array with all the cells that an access may be, and the dimensions in which an array
+        says which: along these it has the range of what may be looked up."""
+        dims = _looked_up(access)
+        begin, sizes = [b for b, _ in ranges], [e - b for b, e in ranges]
+        chosen: list[EllipsisType | slice] = [..., *[slice(None)] * len(access.index)]
+        for k in dims:
+            form = access.index[k]
+            assert isinstance(form, Indirect)
+            rest = Affine(form.rest.terms, form.rest.value(begin))
+            low, high = Indirect(form.lookups, rest).bounds(sizes)
+            chosen[k + 1] = slice(max(low, 0), high + 1)  # a guard keeps what is outside from being one
+        return self.origins[access.array].reshape(self.sizes[access.array])[tuple(chosen)], dims
+
+
+def _looked_up(access: Access) -> tuple[int, ...]:
+    """The dimensions whose index an array says."""
+    return tuple([k for k, form in enumerate(access.index) if isinstance(form, Indirect) and form.through])
+
+
+def _cells(access: Access, dims: Sequence[int], sizes: Sequence[int], grid: Grid, held: Booleans) -> Integers:
+    """The number of the cell for each instance, where ``dims`` are of one place; 0 where the guard keeps it
+    from being one."""
+    known = tuple([Affine() if k in dims else form for k, form in enumerate(access.index)])
+    return np.where(held, grid.value(flat(Access(access.array, known), sizes)), 0)
 
 
 def _axis(begin: int, end: int, d: int, depth: int) -> Integers:

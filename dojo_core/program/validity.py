@@ -113,7 +113,7 @@ def unset_index(program: Program) -> Fault | None:
     feeds = feeding(program)
     for leaf in program.leaves if feeds else ():
         wanted = set(leaf.op.reads) if leaf.op.target.array in feeds else set()
-        wanted |= {index for access in leaf.op.sources for index in access.indices}
+        wanted |= {index for access in leaf.op.elements for index in access.indices}
         if leaf.op.accumulate and leaf.op.target.array in feeds:
             wanted.add(leaf.op.target)
         for read in accesses(leaf):
@@ -163,7 +163,8 @@ def _unset_fault(
     leaf, array = read.leaf, read.element.array
     if coverage(read, accesses, earlier=bool(leaf.path)) is not None:
         return None
-    writes = tuple(t.leaf.path for t in accesses if t.element.array == array and t.kind != "r")
+    written = [t for t in accesses if t.element.array == array and t.kind != "r"]
+    writes = tuple(t.leaf.path for t in written)
     fault = partial(Fault, buffer=buffer.name, array=array, nodes=(leaf.path,) if leaf.path else writes)
     sizes = [dim.size for dim in buffer.dims]
     values: tuple[int, ...] | None = None  # of an instance whose cell is not set, where that is decided
@@ -192,12 +193,17 @@ def _unset_fault(
                 return fault("undefined" if leaf.path else "unwritten", sentence=origin.sentence)
             if values is None:  # another read of the array does the harm
                 return None
-    cell = cell_text(read.element, values)
+    cell, surely, ever = cell_text(read.element, values), "", "never"
+    remedy = f"Set it before, or name {array} as an input."
     if not leaf.path:
         remedy = "Let the scopes around its writes run over all of it."
-        return fault(Code.UNWRITTEN, sentence=f"{cell} of the output {array} is never written. {remedy}")
-    remedy = f"Set it before, or name {array} as an input."
-    sentence = f"{read.element} is read where no earlier write has set it. {remedy}"
+    scattered = next((t.element for t in written if t.element.indirect), None)
+    if scattered is not None:
+        surely, ever = "surely ", "not surely"
+        remedy = f"Which elements {scattered} writes hangs on an array: set all of {array} before, in a nest."
+    if not leaf.path:
+        return fault(Code.UNWRITTEN, sentence=f"{cell} of the output {array} is {ever} written. {remedy}")
+    sentence = f"{read.element} is read where no earlier write has {surely}set it. {remedy}"
     return fault(Code.UNDEFINED, sentence=sentence, witness=Witness(((leaf, values),), cell))
 
 
@@ -284,7 +290,8 @@ def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
         mine = tuple([_numbered(o, arrays) for o in reads])
         if not written:
             return _Projection(("op", None, "", mine, node.guard))
-        return _Projection(("op", _numbered(node.target, arrays), node.accumulate, mine, node.guard))
+        target = _numbered(node.target.opaque, arrays)
+        return _Projection(("op", target, node.accumulate, mine, node.guard))
     if node.arrays.isdisjoint(arrays):
         return None
     cache: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
@@ -514,7 +521,9 @@ def _clobber(
             for k in collapsed
             for relation in ("<", ">")
             if not (
-                write.element.index[k] == read.element.index[k]
+                # implied: what surely sets each element of a range that is looked up clobbers others of it
+                isinstance(write.element.index[k], Affine)
+                and write.element.index[k] == read.element.index[k]
                 and all(d < depth for d in read.element.index[k].depths)
             )
         ]

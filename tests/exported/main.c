@@ -65,7 +65,7 @@ static void pair(void) {
 /* What indices are made of is looked at before anything is read through them. */
 static void rows(void) {
     static float table[5 * 8], scale[4] = {0, 0.5f, 1, 0.25f}, picked[4 * 8];
-    int64_t k[4] = {2, 6, 3, 3};
+    int64_t k[4] = {2, 6, 3, 4};
     for (int i = 0; i < 5 * 8; ++i) table[i] = (float)i;
     CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_OK);
     CHECK(picked[8] == 32 && picked[2 * 8 + 1] == 9 + 9);
@@ -76,7 +76,10 @@ static void rows(void) {
         CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_RANGE);
         CHECK(picked[0] == -1);
     }
-    k[3] = 3;
+    k[3] = 3; /* twice */
+    CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_DISTINCT);
+    CHECK(picked[0] == -1 && strstr(kept_message(KEPT_DISTINCT), "one of them twice") != NULL);
+    k[3] = 4;
     scale[0] = 1.5f;
     CHECK(kept_rows(table, k, scale, picked, NULL) == KEPT_RANGE);
     scale[0] = NAN; /* which is converted to 0 */

@@ -58,10 +58,11 @@ assert all(kept.softmax(x).ctypes.data % 64 == 0 for _ in range(8)), "stores pas
 assert [s["x"] for s in kept.shapes("softmax")] == [(64, 64), (8, 96)]
 assert kept.softmax(x[:8, :48].repeat(2, 1)).shape == (8, 96), "the shape chooses the kernel"
 
-table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 3])
+table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 4])
 zeros = np.zeros(4, np.float32)
 np.testing.assert_array_equal(kept.rows(table, picks, zeros), table[picks - 2] + table[0])
 refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks + 1, zeros))
+refused(ValueError, "holds one of them twice", lambda: kept.rows(table, picks[[0, 1, 2, 1]], zeros))
 refused(
     ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros)
 )
@@ -96,7 +97,7 @@ torch.testing.assert_close(
 halves, counts = torch_ops.pair(tensor[:6, :32], torch.from_numpy(lam))
 assert counts.tolist() == lam.sum(1).tolist()
 assert torch_ops.softmax(tensor.to("meta")).shape == (64, 64)
-table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 3])
+table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 4])
 zeros = np.zeros(4, np.float32)
 np.testing.assert_array_equal(kept.rows(table, picks, zeros), table[picks - 2] + table[0])
 refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks + 1, zeros))

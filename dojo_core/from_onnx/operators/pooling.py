@@ -10,6 +10,7 @@ from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.operators.convolutions import Windows, windows_of
 from dojo_core.from_onnx.values import Refusal, within
 from dojo_core.primitives.array import Array
+from dojo_core.primitives.scattering import scatter
 
 
 def _windows(c: Call) -> Windows:
@@ -60,8 +61,6 @@ def lp_pool(c: Call) -> Array:
 
 @operator("MaxUnpool")
 def max_unpool(c: Call) -> Array:
-    from dojo_core.from_onnx.operators.scattering import scattered
-
     x, shape = c.array(0), c.shape(0)
     kernel, rank = c.attribute("kernel_shape"), c.rank(0) - 2
     strides = c.attribute("strides") or [1] * rank
@@ -69,8 +68,9 @@ def max_unpool(c: Call) -> Array:
     size = [(shape[2 + k] - 1) * strides[k] - pads[k] - pads[k + rank] + kernel[k] for k in range(rank)]
     whole = [*shape[:2], *size]
     indices = c.reshape(c.array(1), (math.prod(shape),))
-    base = c.number(0, x.dtype, (math.prod(whole), 1))
-    result = c.reshape(scattered(c, base, indices, c.reshape(x, (math.prod(shape), 1))), whole)
+    base = c.number(0, x.dtype, (math.prod(whole),))
+    c.promised(c.array(1), math.prod(whole))
+    result = c.reshape(scatter(c.b, base, c.reshape(x, (math.prod(shape),)), [indices]), whole)
     if not c.has(2):
         return result
     wanted = c.ints(2)

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from dojo_core.from_onnx.call import Call, operator
-from dojo_core.from_onnx.operators.gathering import flat_index
 from dojo_core.from_onnx.values import Refusal
 from dojo_core.primitives.array import Array
 from dojo_core.primitives.scattering import scatter
 
 REDUCTIONS = {"none": "", "add": "+", "mul": "*", "max": "max", "min": "min"}
-
-
-def scattered(c: Call, base: Array, places: Array, updates: Array, accumulate: str = "") -> Array:
-    """Rows of ``base`` [P, R] replaced by (or accumulated with) those of ``updates`` [U, R] at ``places``
-    [U], in their order."""
-    c.costs("scatter by comparison")
-    return scatter(c.b, base, places, updates, accumulate)
 
 
 def _reduction(c: Call) -> str:
@@ -30,29 +20,25 @@ def _reduction(c: Call) -> str:
 @operator("ScatterElements", "Scatter")
 def scatter_elements(c: Call) -> Array:
     x, at, updates = c.array(0), c.array(1), c.array(2)
-    axis, shape = c.axis(default=0), c.shape(0)
-    steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    others = c.affine(at.shape, [0 if k == axis else s for k, s in enumerate(steps)])
-    flat = c.formula(
-        "select(i < 0, i + n, i) * s + o", i=at, n=shape[axis], s=steps[axis], o=others, dtype="i64"
-    )
-    count = math.prod(at.shape)
-    base = c.reshape(x, (math.prod(shape), 1))
-    rows = c.reshape(updates, (count, 1))
-    return c.reshape(
-        scattered(c, base, c.reshape(c.broadcast(flat, at.shape), (count,)), rows, _reduction(c)), shape
-    )
+    axis = c.axis(default=0)
+    c.promised(at, x.shape[axis])
+    places = [at if k == axis else k for k in range(len(x.shape))]
+    return scatter(c.b, x, updates, places, _reduction(c))
 
 
 @operator("ScatterND")
 def scatter_nd(c: Call) -> Array:
-    shape, at = c.shape(0), c.shape(1)
-    deep = at[-1]
-    rest, rows = math.prod(shape[deep:]), math.prod(at[:-1])
-    flat = c.reshape(flat_index(c, c.array(1), shape[:deep]), (rows,))
-    base = c.reshape(c.array(0), (math.prod(shape[:deep]), rest))
-    updates = c.reshape(c.array(2), (rows, rest))
-    return c.reshape(scattered(c, base, flat, updates, _reduction(c)), shape)
+    x, indices, updates = c.array(0), c.array(1), c.array(2)
+    last = len(indices.shape) - 1
+    deep, rest = indices.shape[last], len(updates.shape) - last
+    if deep == 1:  # else each axis has a range of its own
+        c.promised(indices, x.shape[0])
+    places: list[Array | int] = []
+    for k in range(deep):
+        at = c.squeeze(c.places(indices, last, k, 1), [last])
+        places.append(c.unsqueeze(at, [*range(last, last + rest)]))
+    places += range(last, last + rest)
+    return scatter(c.b, x, updates, places, _reduction(c))
 
 
 @operator("TensorScatter")

@@ -258,7 +258,7 @@ def looked_up(program: Program, buffer: Buffer) -> Fault | None:
         if access.element.indirect:
             return _fault(
                 Code.LOCAL_INDEX,
-                f"{access.element} is read through an array, which may name what another thread has: put "
+                f"{access.element} goes through an array, which may name what another thread has: put "
                 f"{buffer.name} into shared memory or on the heap.",
                 (access.leaf.path,),
                 buffer.name,
