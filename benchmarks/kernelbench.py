@@ -95,6 +95,7 @@ def made(names: dict[str, Any]) -> tuple[torch.nn.Module, list[Any]]:
 
 def needs(names: dict[str, Any]) -> tuple[float, float]:
     """GFLOP and MB of a run, without running it."""
+    logging.getLogger("torch._subclasses.fake_tensor").disabled = True  # sizes that do not fit are tried too
     with FakeTensorMode(), torch.no_grad(), FlopCounterMode(display=False) as counted:
         model, inputs = made(names)
         outputs = model(*inputs)
