@@ -240,7 +240,10 @@ class System:
         source = lookup.source
         if len(ia.lookups) > 1 or len(ib.lookups) > 1 or source != other.source or coefficient != factor:
             return False
-        if not (isinstance(source, IndexArray) and source.distinct):
+        # implied: one of the two is written, and no write goes through a table
+        if not isinstance(source, IndexArray):
+            return False
+        if not source.distinct:
             return False
         gap = self._gap(ia.rest, a, ib.rest, b, 0)
         low = gap.const + sum(min(c * end for end in self.box[v]) for v, c in gap.terms)
