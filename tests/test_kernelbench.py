@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from benchmarks.kernelbench import GFLOPS, MEGABYTES, needs, ran, scaled, table
 
 SOURCE = """
@@ -42,6 +44,7 @@ def test_a_size_that_others_ask_for_stays():
     assert names["CHANNELS"] == 512  # 512 groups go into no fewer channels
 
 
+@pytest.mark.soak
 def test_a_problem_is_held_against_pytorch(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
     path = tmp_path / "level1" / "7_Norm.py"
