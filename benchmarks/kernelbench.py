@@ -5,8 +5,8 @@ nothing is copied. Problems run in a process that may crash. One is correct wher
 eager's for several seeds by KernelBench's own tolerance; what stays in PyTorch is told. Times are taken in
 interleaved rounds.
 
-The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved, as long as the
-problem can still be built, until a run needs at most GFLOPS and MEGABYTES.
+The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved wherever it
+stands, if the problem can still be built, until a run needs at most GFLOPS and MEGABYTES.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ def made(names: dict[str, Any]) -> tuple[torch.nn.Module, list[Any]]:
 
 def needs(names: dict[str, Any]) -> tuple[float, float]:
     """GFLOP and MB of a run, without running it."""
+    logging.getLogger("torch._subclasses.fake_tensor").disabled = True  # sizes that do not fit are tried too
     with FakeTensorMode(), torch.no_grad(), FlopCounterMode(display=False) as counted:
         model, inputs = made(names)
         outputs = model(*inputs)
@@ -104,23 +105,22 @@ def needs(names: dict[str, Any]) -> tuple[float, float]:
 
 
 def scaled(source: str) -> tuple[dict[str, Any], int]:
-    """A problem that fits, and how often a size was halved."""
+    """A problem that fits, and how often a size was halved. Raises ValueError where none fits."""
     names, sizes = problem(source, {})
     chosen, fixed, halvings = dict(enumerate(sizes)), set[int](), 0
-    gflops, megabytes = needs(names)
-    while gflops > GFLOPS or megabytes > MEGABYTES:
-        free = [k for k in chosen if k not in fixed and chosen[k] > 1]
-        if not free:
-            break
-        largest = max(free, key=lambda k: chosen[k])
-        tried = {**chosen, largest: chosen[largest] // 2}
+    need = needs(names)
+    while need[0] > GFLOPS or need[1] > MEGABYTES:
+        largest = max((size for size in chosen.values() if size not in fixed and size > 1), default=0)
+        if not largest:
+            raise ValueError(f"It needs {need[0]:.3g} GFLOP and {need[1]:.3g} MB however it is halved.")
+        tried = {k: size // 2 if size == largest else size for k, size in chosen.items()}
         try:
             other, _ = problem(source, tried)
             less = needs(other)
         except Exception:  # of whatever kind a model that cannot be built raises
-            less = (gflops, megabytes)
-        if less[0] <= gflops and less[1] <= megabytes and less != (gflops, megabytes):
-            names, chosen, (gflops, megabytes), halvings = other, tried, less, halvings + 1
+            less = need
+        if less != need and less[0] <= need[0] and less[1] <= need[1]:
+            names, chosen, need, halvings = other, tried, less, halvings + 1
         else:
             fixed.add(largest)
     return names, halvings

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from benchmarks.kernelbench import GFLOPS, MEGABYTES, needs, ran, scaled, table
 
 SOURCE = """
@@ -29,11 +31,11 @@ def get_init_inputs():
 
 def test_the_largest_size_is_halved_until_a_problem_fits():
     names, halvings = scaled(SOURCE)
-    # 1024 to 512, the first of two such then, and on to 256: 4 x 512 x 2048 floats, in and out, are 34 MB.
-    assert (names["BATCH"], names["CHANNELS"], names["SIZE"]) == (4, 512, 256 * 8)
+    # 1024 to 512, then both numbers that are 512: 4 x 256 x 2048 floats, in and out, are 17 MB.
+    assert (names["BATCH"], names["CHANNELS"], names["SIZE"]) == (4, 256, 256 * 8)
     assert halvings == 2
     gflops, megabytes = needs(names)
-    assert gflops <= GFLOPS and MEGABYTES / 2 < megabytes <= MEGABYTES
+    assert gflops <= GFLOPS and MEGABYTES / 4 < megabytes <= MEGABYTES
 
 
 def test_a_size_that_others_ask_for_stays():
@@ -42,6 +44,7 @@ def test_a_size_that_others_ask_for_stays():
     assert names["CHANNELS"] == 512  # 512 groups go into no fewer channels
 
 
+@pytest.mark.soak
 def test_a_problem_is_held_against_pytorch(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
     path = tmp_path / "level1" / "7_Norm.py"

@@ -111,6 +111,7 @@ def test_a_model_of_nothing_that_the_dojo_has_is_pytorchs(parts, told):
     assert "texts have no dtype complex64" in told()[0]
 
 
+@pytest.mark.soak
 def test_functions_that_write_in_place_on_their_way(parts, told):
     """Of these only the whole way through PyTorch's own gives operators that write nothing."""
 

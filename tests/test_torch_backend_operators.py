@@ -20,6 +20,11 @@ from dojo_core.program.interpret import interpret
 aten = torch.ops.aten
 
 
+def sampled(cases, *rare):
+    """The names of cases; those that take longest are for make soak."""
+    return [pytest.param(name, marks=pytest.mark.soak) if name in rare else name for name in cases]
+
+
 def ours(node, given):
     """What the translation of a node makes of tensors: by the numbers of the results that are wanted."""
     made = translated(node, {}).node
@@ -218,7 +223,7 @@ PRODUCTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", sampled(PRODUCTS, "attention", "whole numbers"))
 def test_products(name):
     assert compare(PRODUCTS[name])
 
@@ -286,7 +291,7 @@ def test_convolutions(name):
     assert compare(CONVOLUTIONS[name])
 
 
-@pytest.mark.parametrize("name", POOLINGS)
+@pytest.mark.parametrize("name", sampled(POOLINGS, "largest with places", "adaptive"))
 def test_poolings(name):
     assert compare(POOLINGS[name])
 
@@ -350,11 +355,11 @@ GATHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", sampled(VIEWS, "resized", "between", "shuffled"))
 def test_views_and_copies(name):
     assert compare(VIEWS[name], CUBE)
 
 
-@pytest.mark.parametrize("name", GATHERS)
+@pytest.mark.parametrize("name", sampled(GATHERS, "losses"))
 def test_places_that_are_data(name):
     assert compare(GATHERS[name], CUBE)
