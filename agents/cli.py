@@ -8,7 +8,7 @@ from dojo_core.cli.foreign import READERS
 
 __all__ = ["COMMANDS", "app", "main"]
 
-READERS[".pt2"] = "agents.torch_backend.exported:graph_of_file"
+READERS[".pt2"] = ("learn", "agents.torch_backend.exported:graph_of_file")
 
 COMMANDS |= {
     "pass": Command(

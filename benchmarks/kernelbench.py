@@ -136,11 +136,12 @@ def told(stays: list[str]) -> Iterator[None]:
     handler.emit = lambda record: stays.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("agents.torch_backend")
     logger.addHandler(handler)
-    logger.propagate = False
+    propagated, logger.propagate = logger.propagate, False
     try:
         yield
     finally:
         logger.removeHandler(handler)
+        logger.propagate = propagated
 
 
 def ran(path: Path, others: Sequence[str], budget: int, rounds: int) -> Row:

@@ -47,7 +47,7 @@ NEEDING = (
     ("worker tls://127.0.0.1:8786", "scale", "A worker needs distributed"),
     ("tune relu --shape 8x32 --workers 2", "scale", "Measuring on other machines needs distributed"),
     ("import model.onnx", "onnx", "dojo import needs onnx"),
-    ("import model.pt2", "learn", "This command needs torch"),
+    ("import model.pt2", "learn", "dojo import needs torch"),
     ("tune relu --shape 8x32 --slurm 2", "scale", "Measuring on other machines needs distributed"),
 )
 
@@ -98,7 +98,7 @@ def test_the_command_line_and_every_page_start_without_the_extras(tmp_path: Path
     assert ran.returncode == 0, ran.stderr[-4000:]
     warnings = dict(line.partition(" ")[::2] for line in ran.stdout.splitlines())
     assert warnings.pop("train").startswith("Training needs torch, transformers, safetensors and gymnasium")
-    assert set(warnings) == {"play", "watch", "compare", "learn", "library", "tour"} and not any(
+    assert set(warnings) == {"play", "watch", "compare", "learn", "library", "model", "tour"} and not any(
         warnings.values()
     )
 

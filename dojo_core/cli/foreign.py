@@ -8,15 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from dojo_core.graph.graph import Graph
+from dojo_core.extras import need
 
-# By suffix, as ``package.module:function``: from a path to its graph. It raises NotImported with all reasons.
-READERS: dict[str, str] = {}
+if TYPE_CHECKING:
+    from dojo_core.graph.graph import Graph
+
+# By suffix: the extra that it needs, and ``package.module:function``, from a path to its graph, which raises
+# NotImported with all reasons.
+READERS: dict[str, tuple[str, str]] = {}
 
 
 def reader(path: Path) -> Callable[[Path], Graph] | None:
-    """What reads a file of this name, None where nothing does."""
-    name = READERS.get(path.suffix)
-    return None if name is None else cast(Callable[[Path], Graph], resolve_name(name))
+    """What reads a file of this name, None where nothing does. Raises NotInstalled."""
+    if path.suffix not in READERS:
+        return None
+    extra, name = READERS[path.suffix]
+    need(extra, "dojo import")
+    return cast("Callable[[Path], Graph]", resolve_name(name))

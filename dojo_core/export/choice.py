@@ -110,7 +110,9 @@ def _moves_again(start: Game, moves: tuple[str, ...], source: str) -> Again:
 
 def _elsewhere(start: Game, on: Target) -> Game:
     """A game's start with other limits."""
-    return Game.new(start.start, start.kernel, start.shape, start.target, start.policy, limits=on)
+    return Game.new(
+        start.start, start.kernel, start.shape, start.target, start.policy, start.title, limits=on
+    )
 
 
 def move_there(move: str, on: Target) -> str | None:
@@ -215,8 +217,10 @@ def _with_narrower(made: Choice, line: RecordedLine, game: Game) -> Choice:
 
 
 def of_heuristic(start: Game) -> Choice:
-    """What the heuristic pass makes of a start. Raises NotExported where none is installed or it fails."""
-    games, remarks = heuristic_games(start)
+    """What the heuristic pass makes of a start, without machine instructions, which a library's processor may
+    not have. Raises NotExported where none is installed or it fails."""
+    plain = replace(start.limits or backend(start.target).limits, instructions=frozenset())
+    games, remarks = heuristic_games(_elsewhere(start, plain))
     for name, game in games.items():
         return replace(of_game(game, f"the {name} pass"), again=partial(heuristic_end, start))
     raise NotExported(f"No heuristic played {start.title}: {'; '.join(remarks) or 'none is installed'}.")
