@@ -300,7 +300,6 @@ def attempt(reader: Reader, text: str) -> tuple[bool, float, str]:
 
 def fuzz(seconds: float, seed: int, most: int | None = None) -> list[str]:
     """Findings, after printing what was done."""
-    logging.disable()  # of each damaged database a warning
     rng = random.Random(seed)
     doors = readers(rng)
     tried, accepted, slowest = 0, 0, 0.0
@@ -309,7 +308,9 @@ def fuzz(seconds: float, seed: int, most: int | None = None) -> list[str]:
     while time.monotonic() < end and (most is None or tried < most):
         reader = rng.choices(doors, (6, 3, 2, 1, 1) + (1,) * (len(doors) - 5))[0]
         text = damaged(rng.choice(reader.texts), rng.choice(rng.choice(doors).texts), rng)
+        logging.disable()  # of each damaged database a warning
         read, took, told = attempt(reader, text)
+        logging.disable(logging.NOTSET)
         tried, accepted, slowest = tried + 1, accepted + read, max(slowest, took)
         if told:
             findings.setdefault(f"{reader.name}: {told[:60]}", f"{reader.name}: {told}\n{text!r}")

@@ -638,6 +638,7 @@ MARKS = [
     Case(3, "vectorize y@1", X2, "16 8 y[{1},{0}] = x[{1},{0}]", "vector-stride"),
     Case(3, "vectorize y@1", heap(x="16,8", y="8,16"), "8 16 y[{0},{1}] = x[{1},{0}]", "vector-stride"),
     Case(3, "vectorize y@0", heap(x="40", y="8"), "8 y[{0}] = x[{0}*5]", "vector-stride"),
+    Case(3, "vectorize y@0", heap(x="16", y="8", t="16 register"), "16:v t[{0}] = x[{0}]\n8 y[{0}] = t[{0}*2]", "vector-stride"),
     Case(3, "vectorize y#1@0", heap(x="8", y="16"), "16 y[{0}] = 0\n8 y[{0}*2] = x[{0}]", "vector-stride"),
     Case(3, "vectorize y@0", heap(x="8", y="8"), "8 y[{0}] = x[-{0}+7]", "vector-stride"),
     Case(3, "vectorize y@0", heap(x="8", y=""), "8 y[] = x[{0}]", "vector-stride"),

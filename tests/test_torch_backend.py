@@ -1,6 +1,5 @@
 """torch.compile(model, backend="dojo"): models beside PyTorch, what stays there, and what is kept."""
 
-import logging
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -34,13 +33,8 @@ def parts(monkeypatch):
 
 
 @pytest.fixture
-def told(caplog, monkeypatch):
-    """What the backend said in the log, whatever an earlier test's libraries have set for loggers."""
-    for name, logger in logging.root.manager.loggerDict.items():
-        if name.split(".")[0] == "agents" and isinstance(logger, logging.Logger):
-            monkeypatch.setattr(logger, "disabled", False)
-            monkeypatch.setattr(logger, "propagate", True)
-            logger.setLevel(logging.NOTSET)
+def told(caplog):
+    """What the backend said in the log."""
     return lambda: [r.getMessage() for r in caplog.records if r.name.startswith("agents.")]
 
 
