@@ -13,7 +13,7 @@ from dojo_core.program.dependence import POLICIES
 class Settings:
     """``budget``: programs that a search measures, shared by the kernels' share of the time; 0: the heuristic
     pass alone. ``records``: take the best program that is recorded, where there is one. ``freeze``: weights
-    are constants. ``policy``: what a kernel may compute otherwise (docs/policies)."""
+    are constants. ``policy``: what a kernel may compute otherwise (docs/promises.md)."""
 
     budget: int = 0
     records: bool = False

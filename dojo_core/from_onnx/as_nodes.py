@@ -95,8 +95,7 @@ class _InNodes(Walk):
         name: str,
         folder: Path | None,
     ) -> None:
-        super().__init__(model, given, specialised, name)
-        self.folder = folder
+        super().__init__(model, given, specialised, name, folder)
         self.inputs: dict[str, graphs.Tensor] = {}
         self.nodes: list[Node] = []
         self.constants: dict[str, tuple[graphs.Tensor, Numbers]] = {}

@@ -44,9 +44,8 @@ class _OneKernel(Walk):
         name: str,
         folder: Path | None,
     ) -> None:
-        super().__init__(model, given, specialised, name)
+        super().__init__(model, given, specialised, name, folder)
         self.name = unlike(self.name, set())
-        self.folder = folder
         self.b = Builder(self.name)
         self.weights: dict[str, Numbers] = {}
         self.taken: set[str] = set()  # names of arrays

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -64,9 +65,15 @@ class Walk(ABC):
     """One way through a model: what each name stands for, and all reasons why it cannot be taken."""
 
     def __init__(
-        self, model: onnx.ModelProto, given: Mapping[str, Given], specialised: Mapping[str, str], name: str
+        self,
+        model: onnx.ModelProto,
+        given: Mapping[str, Given],
+        specialised: Mapping[str, str],
+        name: str,
+        folder: Path | None,
     ) -> None:
-        self.model, self.given, self.specialised = model, given, specialised
+        """``folder`` is where weights lie that are not in the model; without it they have no values."""
+        self.model, self.given, self.specialised, self.folder = model, given, specialised, folder
         self.opset = opset(model)
         self.opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in model.opset_import}
         self.functions = {(f.domain, f.name): f for f in model.functions}
