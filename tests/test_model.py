@@ -67,13 +67,26 @@ def test_a_line_takes_fewer_cycles_than_its_start(name):
         for program in (game.start, game.current.program)
     )
     assert last.cycles < first.cycles / 4
-    said = rf"model 4: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
+    said = rf"model 5: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
     assert re.fullmatch(said, last.model)
     # Products of vectors, and some instructions more for each.
     products = 12 * 64 * 64 // limits_of(processor).vector_widths["f32"][0]
     assert products < last.instructions < 8 * products
     assert last.instructions == sum(b.executions * len(b.instructions) for b in last.blocks)
     assert max(last.blocks, key=lambda b: b.executions * b.cycles).loop
+
+
+ROWS = "kernel k\nin a, b\nout c\na f32 [{0}, {1}] heap\nb f32 [{1}] heap\nc f32 [{0}] heap\n"
+SUMS = ROWS + "{0} c[{{0}}] = 0\n{0} {1} c[{{0}}] += a[{{0}},{{1}}]*b[{{1}}]\n"
+
+
+def test_short_sums_one_after_the_other_overlap_and_a_long_one_waits_for_itself():
+    processor = needs_model("armv8.4-a")
+    short, long = (
+        estimate(program, generate(program, "strict", processor), random_inputs(program), processor)
+        for program in (parse(SUMS.format(64, 16)), parse(SUMS.format(2, 512)))
+    )
+    assert short.cycles < 0.8 * long.cycles
 
 
 @pytest.mark.parametrize(("name", "times"), [("rv64gcv-128", 6), ("rv64gcv-256", 3.5)])
@@ -232,7 +245,7 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     needs_model("armv8.6-a")
     clock = backend("arm").clock()
     assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
-    assert clock.label.startswith("cycles estimated by model 4: llvm-mca") and "neoverse-v1" in clock.label
+    assert clock.label.startswith("cycles estimated by model 5: llvm-mca") and "neoverse-v1" in clock.label
     shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)

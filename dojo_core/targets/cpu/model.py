@@ -2,9 +2,10 @@
 an emulator, times what a model of the pipeline says of the block that it stands in; and for each cache what
 its traffic takes.
 
-Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round, and
-any other straight piece of code by what it keeps busy, as if what stands around it filled all waiting;
-``stores.py`` adds what it does not know of some cores. Then
+Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round: a
+short one together with the loop around it, since a core begins the next time round before the last one's sums
+have arrived. Any other straight piece of code it takes by what it keeps busy, as if what stands around it
+filled all waiting; ``stores.py`` adds what it does not know of some cores. Then
 the bytes that each cache exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the
 pipeline waits for them, as in the ECM model (Treibig and Hager, Introducing a performance model for
 bandwidth-limited loop kernels, PPAM 2009). Every branch is foretold, and what a called function takes is left
@@ -39,14 +40,18 @@ from dojo_core.targets.cpu.traffic import streamed, traffic
 if TYPE_CHECKING:
     from dojo_core.targets.cpu.cross import Arrays
 
-# Of this method: 1 had all data in the first cache, 2 streamed into caches, 3 knew the stores of one core.
-VERSION = 4
+# Of this method: 1 had all data in the first cache, 2 streamed into caches, 3 knew the stores of one core, 4
+# those of several and nothing of loops that overlap.
+VERSION = 5
 # Bytes a cycle that one core gets from a second cache, a last one, and memory, whatever the processor. The
 # first was measured on a Neoverse N1, which has 19 (chipsandcheese.com/2021/10/22/deep-diving-neoverse-n1);
 # the others are assumed, half of it and 12 GB/s at 3 GHz.
 BANDWIDTHS = (20.0, 10.0, 4.0)
 RUN_SECONDS = 120.0
 ITERATIONS = 64  # of a block in the model: its start and end are lost among them
+# A loop goes round in the model with the loop around it where all of that is at most so many instructions, of
+# which cores today hold 200 to 512 at once; so often that the beginning is lost.
+NEST_INSTRUCTIONS, NEST_ITERATIONS = 1024, 16
 _INSTALL = "apt-get install llvm-19"
 
 # The interface of qemu's plugins, version 1 (qemu-plugin.h), as far as it is used here.
@@ -262,37 +267,105 @@ def _leads(text: str) -> bool:
 _LENGTHS = re.compile(r"vsetiv?li .*\be(\d+), m(\w+),")
 
 
+@dataclass(frozen=True)
+class _Nest:
+    """The numbers of a loop's block, of those right before and behind it, which are all of the loop around
+    it, and how often the inner one goes round."""
+
+    before: int
+    loop: int
+    behind: int
+    rounds: int
+
+
+def _nests(blocks: Sequence[Block]) -> list[_Nest]:
+    """Short loops that are all there is in the loop around them."""
+    nests = []
+    for number in range(1, len(blocks) - 1):
+        before, loop, behind = blocks[number - 1 : number + 2]
+        aim = _TARGET.search(behind.instructions[-1])
+        around = aim is not None and int(aim[1], 16) == before.address
+        if not (loop.loop and around and before.executions == behind.executions):
+            continue
+        rounds, rest = divmod(loop.executions, behind.executions)
+        size = len(before.instructions) + rounds * len(loop.instructions) + len(behind.instructions)
+        if not rest and rounds > 1 and size <= NEST_INSTRUCTIONS:
+            nests.append(_Nest(number - 1, number, number + 1, rounds))
+    return nests
+
+
 def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[Block]:
     """The blocks with the model's cycles. Raises NotRun with what llvm-mca said."""
-    assert processor.toolchain is not None and processor.model is not None
-    lines, lengths = [], ("32", "1")
-    for number, block in enumerate(blocks):
-        lines.append(f"# LLVM-MCA-BEGIN b{number}")
-        if processor.instruction_set == RISCV:  # as set by whoever came before, in the order of addresses
-            lines += [f"# LLVM-MCA-RISCV-LMUL M{lengths[1].upper()}", f"# LLVM-MCA-RISCV-SEW E{lengths[0]}"]
+    texts, vectors = [], []
+    lengths = "32", "1"
+    for block in blocks:
+        vectors.append(lengths)  # as set by whoever came before, in the order of addresses
         for text in block.instructions:
             if match := _LENGTHS.search(text):
                 lengths = match[1], match[2]
-            lines.append(_TARGET.sub("elsewhere", text))
-        lines.append(f"# LLVM-MCA-END b{number}")
-    write_text(folder / "blocks.s", "\n".join([*lines, ""]))
+        texts.append([_TARGET.sub("elsewhere", text) for text in block.instructions])
+    regions = [_Region(lines, set_) for lines, set_ in zip(texts, vectors, strict=True)]
+    summaries = _asked(regions, ITERATIONS, processor, folder)
+    timed = []
+    for block, summary in zip(blocks, summaries, strict=True):
+        cycles = float(len(block.instructions))  # where the model knows no instruction of it
+        if summary is not None:
+            cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
+        least = store_cycles(block.instructions, block.loop, processor.model)
+        timed.append(replace(block, cycles=max(cycles, least)))
+    nests = _nests(blocks)
+    regions = [
+        _Region([*texts[n.before], *texts[n.loop] * n.rounds, *texts[n.behind]], vectors[n.before])
+        for n in nests
+    ]
+    for nest, summary in zip(nests, _asked(regions, NEST_ITERATIONS, processor, folder), strict=True):
+        if summary is not None:
+            loop = timed[nest.loop]
+            apart = timed[nest.before].cycles + nest.rounds * loop.cycles + timed[nest.behind].cycles
+            least = nest.rounds * store_cycles(loop.instructions, True, processor.model)
+            cycles = max(summary["TotalCycles"] / NEST_ITERATIONS, least)
+            if cycles < apart:
+                for number in (nest.before, nest.behind):
+                    timed[number] = replace(timed[number], cycles=0.0)
+                timed[nest.loop] = replace(loop, cycles=cycles / nest.rounds)
+    return timed
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Instructions that llvm-mca is asked about at once, and for RISC-V the element bits and the group of
+    registers that its vectors begin with."""
+
+    lines: Sequence[str]
+    vectors: tuple[str, str]
+
+
+def _asked(
+    regions: Sequence[_Region], iterations: int, processor: Processor, folder: Path
+) -> list[dict[str, float] | None]:
+    """What llvm-mca says of regions that each go round so often; None of one of which it knows no
+    instruction. Raises NotRun."""
+    assert processor.toolchain is not None and processor.model is not None
+    if not regions:
+        return []
+    rows = []
+    for number, region in enumerate(regions):
+        rows.append(f"# LLVM-MCA-BEGIN b{number}")
+        if processor.instruction_set == RISCV:
+            bits, group = region.vectors
+            rows += [f"# LLVM-MCA-RISCV-LMUL M{group.upper()}", f"# LLVM-MCA-RISCV-SEW E{bits}"]
+        rows += [*region.lines, f"# LLVM-MCA-END b{number}"]
+    write_text(folder / "blocks.s", "\n".join([*rows, ""]))
     features = ["-mattr=+v,+m,+a,+f,+d,+c"] if processor.instruction_set == RISCV else []
     command = [
         _tool("llvm-mca"), f"-mtriple={processor.toolchain.triple}", f"-mcpu={processor.model}", *features,
-        f"-iterations={ITERATIONS}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1",
+        f"-iterations={iterations}", "-skip-unsupported-instructions=lack-sched", "-call-latency=1",
         "-json", "-o", "cycles.json", "blocks.s",
     ]  # fmt: skip
     status, output = run_watched(command, folder, COMPILE_SECONDS)
     if status:
         raise NotRun(f"llvm-mca ended with status {status}: {output}")
-    regions = {r["Name"]: r for r in json.loads((folder / "cycles.json").read_text())["CodeRegions"]}
-    timed = []
-    for number, block in enumerate(blocks):
-        region = regions.get(f"b{number}")  # none where the model knows no instruction of it
-        cycles = float(len(block.instructions))
-        if region is not None:
-            summary = region["SummaryView"]
-            cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
-        least = store_cycles(block.instructions, block.loop, processor.model)
-        timed.append(replace(block, cycles=max(cycles, least)))
-    return timed
+    told = {
+        r["Name"]: r["SummaryView"] for r in json.loads((folder / "cycles.json").read_text())["CodeRegions"]
+    }
+    return [told.get(f"b{number}") for number in range(len(regions))]
