@@ -18,11 +18,11 @@ from dojo_core.measure.records import Sample
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import model
 from dojo_core.targets.cpu.codegen import generate
+from dojo_core.targets.cpu.cores import store_cycles, with_loads_apart
 from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.model import Block, Estimate, blocks_of, estimate, missing, waits
 from dojo_core.targets.cpu.processor import Processor, known
-from dojo_core.targets.cpu.stores import store_cycles
 from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
 from tests.crossed import with_tools
@@ -194,6 +194,22 @@ def test_stores_take_a_cycle_for_16_bytes_and_sums_on_the_stack_go_round(instruc
 def test_each_core_has_its_own_stores():
     assert store_cycles(SUM, True, "sapphirerapids") == 6 + 4
     assert store_cycles(SUM, True, "znver4") == 1  # how long a value takes by way of the stack is not known
+
+
+def test_loads_stand_apart_where_the_model_would_have_a_sum_wait_for_them():
+    folded = [
+        "vfmadd231ps -0x20(%rax,%rdi), %ymm1, %ymm31",
+        "vaddss (%rcx), %xmm2, %xmm2",
+        "vmovups (%rax), %ymm3",
+    ]
+    assert with_loads_apart(folded, "sapphirerapids") == [
+        "vmovups -0x20(%rax,%rdi), %ymm30",
+        "vfmadd231ps %ymm30, %ymm1, %ymm31",
+        "vmovss (%rcx), %xmm30",
+        "vaddss %xmm30, %xmm2, %xmm2",
+        "vmovups (%rax), %ymm3",
+    ]
+    assert with_loads_apart(folded, "znver4") == folded
 
 
 TIMES = {  # cycles, and the median of its time over that of the one of fewest cycles

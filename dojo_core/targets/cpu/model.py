@@ -5,11 +5,12 @@ its traffic takes.
 Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round: a
 short one together with the loop around it, since a core begins the next time round before the last one's sums
 have arrived. Any other straight piece of code it takes by what it keeps busy, as if what stands around it
-filled all waiting; ``stores.py`` adds what it does not know of some cores. Then
+filled all waiting; ``cores.py`` adds what it does not know of some cores. Then
 the bytes that each cache exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the
 pipeline waits for them, as in the ECM model (Treibig and Hager, Introducing a performance model for
-bandwidth-limited loop kernels, PPAM 2009). Every branch is foretold, and what a called function takes is left
-out. There is one core. This is no time: it is told with its model's name and never beside seconds.
+bandwidth-limited loop kernels, PPAM 2009). Every branch is foretold, wherever it lies, and what a called
+function takes is left out. There is one core. This is no time: it is told with its model's name and never
+beside seconds.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.cores import store_cycles, with_loads_apart
 from dojo_core.targets.cpu.processor import RISCV, SHARED_BYTES_OF_A_CORE, NotRun, Processor, llvm
-from dojo_core.targets.cpu.stores import store_cycles
 from dojo_core.targets.cpu.traffic import streamed, traffic
 
 if TYPE_CHECKING:
     from dojo_core.targets.cpu.cross import Arrays
 
 # Of this method: 1 had all data in the first cache, 2 streamed into caches, 3 knew the stores of one core, 4
-# those of several and nothing of loops that overlap.
+# those of several, and nothing of loops that overlap.
 VERSION = 5
 # Bytes a cycle that one core gets from a second cache, a last one, and memory, whatever the processor. The
 # first was measured on a Neoverse N1, which has 19 (chipsandcheese.com/2021/10/22/deep-diving-neoverse-n1);
@@ -303,7 +304,8 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         for text in block.instructions:
             if match := _LENGTHS.search(text):
                 lengths = match[1], match[2]
-        texts.append([_TARGET.sub("elsewhere", text) for text in block.instructions])
+        lines = [_TARGET.sub("elsewhere", text) for text in block.instructions]
+        texts.append(with_loads_apart(lines, processor.model))
     regions = [_Region(lines, set_) for lines, set_ in zip(texts, vectors, strict=True)]
     summaries = _asked(regions, ITERATIONS, processor, folder)
     timed = []

@@ -1,0 +1,90 @@
+"""What llvm-mca's models of some cores lack.
+
+*Stores*: llvm-mca takes each load as if no store before it had written the same place, and its models of
+these cores have two stores a cycle of any width. So a tile of more sums than there are registers, whose sums
+go round by way of the stack, costs it nothing; on such a core it is what decides.
+
+*Loads that are part of an operation*: its model of Golden Cove has a sum that such an operation adds to wait
+for the load as well, six cycles a round and more where the core takes four; not so those of cores before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Core:
+    """``width``: bytes of stores a cycle. ``forwarding``: cycles from a value that is stored to that value
+    loaded; 0: not known. ``waits_for_loads``: whether the model has sums wait for loads."""
+
+    width: int
+    forwarding: int = 0
+    waits_for_loads: bool = False
+
+
+# By llvm-mca's name of the core. Zen 1: one store of 16 bytes a cycle (AMD, Software Optimization Guide for
+# family 17h, 2.12). Zen 3 and 4: one of vectors a cycle, two of integers (stackoverflow.com/q/45108395).
+# Golden Cove: two a cycle where both are of one line of the cache, as those of a tile seldom are, else one.
+# The latencies, and Golden Cove's stores, were measured, by vmovups to a place and back; Zen 3's and 4's
+# latency was not, and is left out.
+CORES = {
+    "znver1": Core(16, forwarding=8),
+    "znver3": Core(32),
+    "znver4": Core(32),
+    "sapphirerapids": Core(32, forwarding=6, waits_for_loads=True),
+}
+OPERATION = 4  # cycles at least from a value that was loaded to one that is stored
+
+_STORE = re.compile(r"v?mov\w+ %(?P<register>\w+), (?P<place>-?[0-9a-fx]*\(.*\))$")
+_STACK = re.compile(r"-?[0-9a-fx]*\(%r[sb]p\)")
+_FOLDED = re.compile(
+    r"(?P<name>v\w+(?P<kind>[sp][sd])) (?P<place>-?[0-9a-fx]*\([^)]*\)), (?P<rest>.*%(?P<bank>[xyz]mm)\d+)$"
+)
+_MOVES = ("vmov", "vmask", "vbroadcast", "vgather", "vcvt", "vinsert")
+_VECTOR = re.compile(r"%[xyz]mm(\d+)")
+_REGISTER_BYTES = {"zmm": 64, "ymm": 32, "xmm": 16}
+
+
+def store_cycles(instructions: Sequence[str], loop: bool, core: str | None) -> float:
+    """The least cycles that a block's stores leave it; 0 where nothing is known of the core's.
+
+    A block that is a ``loop`` takes no less than its longest way round either: a place on the stack that it
+    loads and then stores is loaded again once that has arrived.
+    """
+    known = CORES.get(core or "")
+    if known is None:
+        return 0.0
+    size, loaded, way_round = 0, set[str](), 0
+    for text in instructions:
+        if store := _STORE.match(text):
+            size += _REGISTER_BYTES.get(store["register"][:3], 8)
+            if loop and store["place"] in loaded:
+                way_round = known.forwarding + OPERATION if known.forwarding else 0
+        elif place := _STACK.search(text):
+            loaded.add(place[0])
+    return max(size / known.width, float(way_round))
+
+
+def with_loads_apart(instructions: Sequence[str], core: str | None) -> list[str]:
+    """The instructions as llvm-mca is to be asked about them: loads that are part of an operation of floats
+    stand before it, where its model of the core has sums wait for them. They are two micro-operations
+    either way."""
+    known = CORES.get(core or "")
+    if known is None or not known.waits_for_loads:
+        return list(instructions)
+    used = {int(number) for text in instructions for number in _VECTOR.findall(text)}
+    free = max(set(range(32)) - used, default=None)
+    apart: list[str] = []
+    for text in instructions:
+        folded = _FOLDED.match(text)
+        if folded is None or free is None or folded["name"].startswith(_MOVES):
+            apart.append(text)
+            continue
+        packed, precision = folded["kind"][0] == "p", folded["kind"][1]
+        register = f"%{folded['bank'] if packed else 'xmm'}{free}"
+        move = ("vmovup" if packed else "vmovs") + precision
+        apart += [f"{move} {folded['place']}, {register}", f"{folded['name']} {register}, {folded['rest']}"]
+    return apart
