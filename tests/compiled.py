@@ -1,21 +1,26 @@
 """Generated C, compiled and run in this process: for tests of programs that are known to be sound."""
 
 import ctypes
+import hashlib
 import math
+import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from dojo_core.codegen.code import Code
+from dojo_core.measure import sealed
 from dojo_core.measure.compiler import the_compiler
+from dojo_core.measure.places import cache_directory
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.arithmetic import rounded
 from dojo_core.program.dtypes import FLOATS, INTEGERS, STORAGE, STORAGE_FLOATS, STORAGE_INTEGERS, extremes
 from dojo_core.program.tree import Program
+from dojo_core.system import features
 from dojo_core.targets.cpu.codegen import PREAMBLE, generate
 from dojo_core.targets.cpu.excerpt import needed
 
@@ -24,15 +29,32 @@ QUIET = ["-Wall", "-Wno-unused", "-Wno-maybe-uninitialized", "-Wno-uninitialized
 
 
 def load(text: str) -> ctypes.CDLL:
-    """A C file behind what it needs of the preamble, compiled without a complaint."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
-        source.write_text(needed(text, PREAMBLE) + text)
-        command = [the_compiler().path, *FLAGS, *QUIET, "-fPIC", "-shared"]
-        command += ["-o", str(library), str(source), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    """A C file behind what it needs of the preamble, compiled without a complaint; the library is kept where
+    the Dojo keeps its own, for later runs of the tests: most of what they generate stays the same."""
+    whole = needed(text, PREAMBLE) + text
+    command = [the_compiler().path, *FLAGS, *QUIET, "-fPIC", "-shared", "-o", "kernel.so", "kernel.c", "-lm"]
+
+    def make(folder: Path) -> Path:
+        (folder / "kernel.c").write_text(whole)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0 and not done.stderr, done.stderr
-        return ctypes.CDLL(str(library))
+        return folder / "kernel.so"
+
+    return ctypes.CDLL(str(kept([whole, *command, the_compiler().version, *sorted(features())], make)))
+
+
+def kept(made_of: Sequence[str], make: Callable[[Path], Path]) -> Path:
+    """What a compiler makes in a folder; or, where it was ever ``made_of`` the same, what it made then."""
+    objects = sealed.folder(cache_directory() / "objects")
+    place = objects / hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
+    if sealed.is_intact(place):
+        os.utime(place)  # the oldest by use leave first
+        return place
+    with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
+        made = make(Path(folder))
+        sealed.seal(made)
+        sealed.place(made, place)
+    return place
 
 
 def aligned(shape: tuple[int, ...], dtype: type) -> npt.NDArray:

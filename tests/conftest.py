@@ -1,5 +1,6 @@
 """What the tests share: a target that does not depend on the machine, a service without a measurer."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -42,6 +43,12 @@ for package in (dojo_core, agents):
         )
 
 look_seldom()
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays: nothing that looks for garbage goes through it from here on, nor
+    does what pytest looks for at the end, twice."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

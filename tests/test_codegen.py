@@ -494,15 +494,18 @@ def test_bytes_with_and_without_a_sign_meet_in_a_wider_dtype(form, expected):
     assert run_program(found, {"x": np.uint8([200]), "w": np.int8([-1])})["y"] == [expected]
 
 
-def test_vectors_of_every_dtype_agree_with_the_interpreter():
+# Every second of each form's signs, which are every second of each sign's forms; make soak tries all.
+@pytest.mark.parametrize("each", [2, pytest.param(1, marks=pytest.mark.soak)])
+def test_vectors_of_every_dtype_agree_with_the_interpreter(each):
     found = []
     for dtype in filter(ARITHMETIC.__contains__, VECTOR_DTYPES):
         lanes = 16 // DTYPE_BYTES[arithmetic(dtype)]
         at = f"[{{0}}*{lanes}+{{1}}]"
         buffers = "\n".join(f"{name} {dtype} [{2 * lanes}] heap" for name in "xwy")
-        for form in ("x + w", "x - w", "-x", "abs(x)", "max(x,w)", "min(x,{1}*2+1)", "fma(x,w,2)", "x*3"):
+        forms = ("x + w", "x - w", "-x", "abs(x)", "max(x,w)", "min(x,{1}*2+1)", "fma(x,w,2)", "x*3")
+        for number, form in enumerate(forms):
             body = re.sub(r"\b([xw])\b", rf"\1{at}", form)
-            for sign in ("=", "*=", "+=", "max="):
+            for sign in ("=", "*=", "+=", "max=")[number % each :: each]:
                 found.append(program(f"2 {lanes}:v y{at} = 3\n2 {lanes}:v y{at} {sign} {body}", buffers))
     agree_all(found)
 

@@ -80,8 +80,11 @@ def _places(program: Program) -> dict[Path, Place]:
             names[leaf.path] = Place(array, number)
     for leaf in program.leaves:
         place = names[leaf.path]
-        for depth in range(len(leaf.scopes)):
-            names.setdefault(leaf.path[: depth + 1], Place(place.array, place.number, depth))
+        for depth in range(len(leaf.scopes) - 1, -1, -1):
+            scope = leaf.path[: depth + 1]
+            if scope in names:  # and so are those around it
+                break
+            names[scope] = Place(place.array, place.number, depth)
     return names
 
 

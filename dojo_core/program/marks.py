@@ -278,10 +278,12 @@ def _register_widths(
     """The widths of vectors by which a subtree accesses a register buffer, None where it may not. Kept with
     the subtree, for the scopes around it."""
     if isinstance(node, Op):
-        last, widths = _last_materialised(buffer), set[int]()
+        widths = set[int]()
         for access in (*node.reads, node.target):
-            if access.array in arrays and register_sentence(access, above, buffer, last, widths) is not None:
-                return None
+            if access.array in arrays:
+                last = _last_materialised(buffer)
+                if register_sentence(access, above, buffer, last, widths) is not None:
+                    return None
         return frozenset(widths)
     if node.arrays.isdisjoint(arrays):
         return frozenset()

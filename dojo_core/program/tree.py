@@ -171,6 +171,8 @@ class Program:
     @derived
     def tables(self) -> dict[str, Table]:
         """The constant tables by name, in the order in which operations look them up first."""
+        if not self.summary.indirect:
+            return {}
         indices = (i for leaf in self.leaves for a in leaf.op.elements for i in a.index)
         looked_up = (k.source for i in indices if isinstance(i, Indirect) for k, _ in i.lookups)
         return {source.name: source for source in looked_up if isinstance(source, Table)}
@@ -178,6 +180,8 @@ class Program:
     @derived
     def index_arrays(self) -> frozenset[str]:
         """The arrays that indices are read from."""
+        if not self.summary.indirect:
+            return NOTHING
         return frozenset(i.array for leaf in self.leaves for a in leaf.op.elements for i in a.indices)
 
     @derived

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import open_means, open_softmax
+from tests.browser.playing import Way, open_means, open_softmax
 
 ROOT = Path(__file__).resolve().parents[2]
 # What Debian builds without windows draws the same pages with two thirds of the processor's time.
@@ -39,6 +39,7 @@ ARGUMENTS = [
     "--js-flags=--single-threaded",  # scripts run a few times each: nothing beside them pays
     "--renderer-process-limit=1",  # one that stays and has the scripts compiled
 ]
+VIEWPORT = {"width": 1280, "height": 800}
 PARTS = ".learn, .board, .stage, .model"  # our components: their text is in shadow roots, not in the body
 
 
@@ -124,8 +125,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         report.sections.append(("page", f"It cannot be read: {fault}"))
     said = (server.home / "server.log").read_text(errors="replace")
     report.sections.append(("server", said[-4_000:]))
-    if standing.page is not None:  # whatever state it is in, the next test gets another one
-        standing.page.close()
+    for page in (standing.page, standing.visitor):  # whatever state they are in, the next test gets others
+        if page is not None:
+            page.close()
 
 
 @pytest.fixture(scope="package")
@@ -166,7 +168,7 @@ def chromium(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         tmp_path_factory.mktemp("chromium"),
         executable_path=CHROMIUM,
         args=ARGUMENTS,
-        viewport={"width": 1280, "height": 800},
+        viewport=VIEWPORT,
     )
     profile.set_default_timeout(200_000)  # the machine may be busy: only a page that hangs takes so long
     yield profile
@@ -178,18 +180,21 @@ def forget(page: Any, server: Server) -> None:
     page.context.clear_cookies(domain="127.0.0.1")
     kept = page.context.new_cdp_session(page)
     kept.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "all"})
+    kept.detach()
 
 
 @dataclass
 class Standing:
-    """A tab that stays open, and the errors in its page's scripts."""
+    """Two tabs that stay open, one at the start screen and one that each visitor in turn has, and the errors
+    in the first one's scripts. Another tab takes twice the processor's time of another page in a tab."""
 
     page: Any = None
+    visitor: Any = None
     faults: list[str] = field(default_factory=list)
 
     def close_others(self, chromium: Any) -> None:
         for each in chromium.pages[1:]:  # the first one keeps the browser open, and the process that draws
-            if each is not self.page:
+            if each not in (self.page, self.visitor):
                 each.close()
 
 
@@ -200,16 +205,32 @@ def standing() -> Standing:
 
 @pytest.fixture
 def tab(chromium: Any, standing: Standing, server: Server) -> Iterator[Any]:
-    """A fresh tab of a visitor whom the app never saw; an error in the page's script fails the test."""
+    """The empty tab of a visitor whom the app never saw; an error in the page's script fails the test."""
     if chromium.pages[0].url == "about:blank":  # a page of the site's keeps its process
         chromium.pages[0].goto(f"{server.url}/_stcore/health")
-    opened = chromium.new_page()
-    forget(opened, server)
-    faults: list[str] = []
-    opened.on("pageerror", lambda fault: faults.append(str(fault)))
-    yield opened
+    if standing.visitor is None or standing.visitor.is_closed():
+        standing.visitor = chromium.new_page()
+    visitor, faults = standing.visitor, list[str]()
+    forget(visitor, server)
+
+    def note(fault: Exception) -> None:
+        faults.append(str(fault))
+
+    visitor.on("pageerror", note)
+    yield visitor
+    if not visitor.is_closed():
+        visitor.goto("about:blank")  # the page ends, as that of a tab that is closed
+        visitor.remove_listener("pageerror", note)
+        visitor.set_viewport_size(VIEWPORT)
     standing.close_others(chromium)
     assert not faults, faults
+
+
+@pytest.fixture
+def way(tab: Any) -> Iterator[Way]:
+    """Between the tab and the server, from the first page on. It cannot be taken out: the tab is closed."""
+    yield Way(tab)
+    tab.close()
 
 
 @pytest.fixture
@@ -246,7 +267,7 @@ def small_board(start_screen: Any) -> Any:
 
 @pytest.fixture
 def page(tab: Any, server: Server) -> Any:
-    """A fresh tab at the start screen."""
+    """A visitor's tab at the start screen."""
     tab.goto(server.url)
     tab.wait_for_selector(".card")
     return tab

@@ -45,13 +45,10 @@ def at(page: Any, step: Step) -> None:
     page.wait_for_selector(".row[data-move]")
 
 
-def slow_lesson(tab: Any, server: Any, step: str) -> Way:
-    """A step, open in a tab whose server can be slow."""
-    way = Way(tab)
+def open_step(tab: Any, server: Any, step: str) -> None:
     tab.goto(f"{server.url}/learn")
     tab.locator(f"[data-step='{step}']").click()
     tab.wait_for_selector(".row[data-move]")
-    return way
 
 
 def type_move(page: Any, move: str) -> None:
@@ -141,9 +138,9 @@ def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
 
 
 def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one_back(
-    tab: Any, server: Any
+    tab: Any, way: Way, server: Any
 ) -> None:
-    way = slow_lesson(tab, server, "one-loop-for-both")
+    open_step(tab, server, "one-loop-for-both")
     with way.slow():
         tab.click("text=Open on Play")
         tab.wait_for_timeout(1000)  # the server has left for Play; the page does not know
@@ -157,8 +154,8 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
     assert tab.locator(".learn").count() == 0
 
 
-def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, server: Any) -> None:
-    way = slow_lesson(tab, server, "one-line-one-loop")
+def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way, server: Any) -> None:
+    open_step(tab, server, "one-line-one-loop")
     with way.slow():
         tab.click("button.next")
         tab.wait_for_timeout(1000)

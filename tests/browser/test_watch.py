@@ -28,8 +28,8 @@ def start(page: Any, url: str, agents: int) -> None:
 
 
 @pytest.mark.parametrize("agents", [1, pytest.param(2, marks=pytest.mark.soak)])
-def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, server: Any, agents: int) -> None:
-    way, last = Way(tab), agents - 1
+def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, way: Way, server: Any, agents: int) -> None:
+    last = agents - 1
     start(tab, server.url, agents)
     if agents > 1:
         tab.locator(".lane").nth(last).locator("[data-do=pause]").click()
