@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ SOURCES = [
 MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "joblib"}
 ARGUMENTS = {"shell", "allow_pickle", "weights_only"}
 CALLS = {"eval", "exec", "os.system", "os.popen", "compile"}
+LOADERS = {"np.load", "numpy.load", "torch.load"}
+# A file without any of these words need not be parsed; ``re.compile`` is none.
+SUSPICIOUS = re.compile("|".join(rf"(?<![\w.]){re.escape(w)}\b" for w in (*MODULES, "shell", *CALLS, *LOADERS)))
 
 
 def dotted(node: ast.expr) -> str:
@@ -46,7 +50,8 @@ def faults(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_source_unpickles_starts_a_shell_or_runs_text() -> None:
-    found = {str(f.relative_to(ROOT)): list(faults(ast.parse(f.read_text()))) for f in SOURCES}
+    read = {str(f.relative_to(ROOT)): f.read_text() for f in SOURCES}
+    found = {name: list(faults(ast.parse(text))) for name, text in read.items() if SUSPICIOUS.search(text)}
     assert {name: told for name, told in found.items() if told} == {}
 
 
@@ -56,4 +61,4 @@ def test_no_source_unpickles_starts_a_shell_or_runs_text() -> None:
      "torch.load(f)", "np.load(f, allow_pickle=True)"],
 )  # fmt: skip
 def test_each_of_these_would_be_seen(source: str) -> None:
-    assert list(faults(ast.parse(source)))
+    assert SUSPICIOUS.search(source) and list(faults(ast.parse(source)))
