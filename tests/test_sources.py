@@ -19,7 +19,8 @@ ARGUMENTS = {"shell", "allow_pickle", "weights_only"}
 CALLS = {"eval", "exec", "os.system", "os.popen", "compile"}
 LOADERS = {"np.load", "numpy.load", "torch.load"}
 # A file without any of these words need not be parsed; ``re.compile`` is none.
-SUSPICIOUS = re.compile("|".join(rf"(?<![\w.]){re.escape(w)}\b" for w in (*MODULES, "shell", *CALLS, *LOADERS)))
+WORDS = [rf"(?<![\w.]){re.escape(word)}\b" for word in (*MODULES, *CALLS, "shell")]
+SUSPICIOUS = re.compile("|".join([*WORDS, *map(re.escape, LOADERS)]))
 
 
 def dotted(node: ast.expr) -> str:
