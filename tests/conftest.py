@@ -21,11 +21,14 @@ from tests.bytecode import pytest_sessionstart
 from tests.distribution import installed
 from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
 from tests.stand_ins import Bench, Kernels
+from tests.workers import idle_workers, kept_workers
 
 # Hooks and fixtures, which pytest looks for in this file.
 __all__ = [
     "golden",
+    "idle_workers",
     "installed",
+    "kept_workers",
     "pytest_addoption",
     "pytest_configure",
     "pytest_sessionstart",

@@ -87,14 +87,21 @@ def broken(program: Program, policy: str) -> Code:
     return Code(text, "kernel_scale", (None,) * 6, parameters, 1 << 46 if factor == VAST else 0, 0.0)
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where what is compiled and drawn stays, for all tests here."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "cache").symlink_to(cache)
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
-def measurer() -> Iterator[Measurer]:
+def measurer(kept_workers: None) -> Iterator[Measurer]:
     with Measurer(generate=broken, preamble="", run_seconds=5) as measurer:
         yield measurer
 
@@ -146,6 +153,7 @@ def test_a_broken_program_is_told_and_the_next_one_runs(
     assert (after.status, after.known) == ("ok", False)
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_a_program_that_never_ends_is_stopped() -> None:
     with Measurer(generate=broken, preamble="", run_seconds=0.7) as measurer:
         outcome, after = measure(measurer, ENDLESS, SAME)
@@ -170,6 +178,7 @@ def test_a_measurement_says_what_else_the_machine_did(shared: Measurer) -> None:
         assert conditions.load is not None and 0.0 <= conditions.load <= 1.0
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_a_record_of_a_busy_machine_is_measured_again_and_the_quiet_time_stands(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +215,7 @@ def test_a_process_that_found_the_machine_busy_does_not_measure_the_same_at_once
     assert not measure(measurer, SAME)[0].known
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_identical_code_is_measured_once_and_found_again_in_the_records(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +234,7 @@ def test_identical_code_is_measured_once_and_found_again_in_the_records(
         assert (best.program_text, best.shape, best.dtype) == (program(SAME).text, "100x21", "f32")
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_a_wrong_result_is_kept_and_is_never_the_best() -> None:
     with Records() as records, Measurer(records, generate=broken, preamble="") as measurer:
         assert measure(measurer, WRONG)[0].status == "wrong_result"
@@ -233,6 +244,7 @@ def test_a_wrong_result_is_kept_and_is_never_the_best() -> None:
         assert known is not None and known.status == "wrong_result"
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_what_reproduces_a_wrong_result_is_kept(home: Path) -> None:
     with Records() as records, Measurer(records, generate=broken, preamble="") as measurer:
         told = measure(measurer, WRONG, SAME)[0].message
@@ -282,8 +294,11 @@ def test_results_come_as_they_are_found_until_cancelled(measurer: Measurer) -> N
     assert heard == outcomes
 
 
-def test_a_compiler_that_was_called_off_is_no_compile_error(measurer: Measurer) -> None:
+def test_a_compiler_that_was_called_off_is_no_compile_error(
+    measurer: Measurer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A lease that lapses and is renewed: cancelled for a moment, while the compiler runs."""
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "nothing compiled"))
     asked: list[bool] = []
 
     def for_a_moment() -> bool:
@@ -316,7 +331,7 @@ def test_a_start_program_that_never_ends_is_tried_once(monkeypatch: pytest.Monke
             started.append(self.pid)
 
     monkeypatch.setattr("dojo_core.measure.trial.WorkerProcess", Counted)
-    monkeypatch.setattr("dojo_core.measure.trial.JUDGE_MULTIPLE", 2)  # it is waited for so much longer
+    monkeypatch.setattr("dojo_core.measure.trial.JUDGE_MULTIPLE", 1)  # it is waited for no longer
     with Measurer(generate=broken, preamble="", run_seconds=0.7) as measurer:
         for _ in range(2):
             for outcome in measurer.measure(Workload(program(ENDLESS)), [program(START), program(SAME)]):
@@ -326,6 +341,7 @@ def test_a_start_program_that_never_ends_is_tried_once(monkeypatch: pytest.Monke
         assert measure(measurer, SAME)[0].status == "ok"  # another workload
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_what_is_known_holds_for_one_start_program_only() -> None:
     with Records() as records, Measurer(records, generate=broken, preamble="") as measurer:
         assert measure(measurer, SAME)[0].status == "ok"
@@ -363,6 +379,7 @@ def test_efforts_are_ranked_and_an_unknown_one_is_the_least() -> None:
     assert [Effort.rank_of(label) for label in labels] == [0, 1, 2, 3]
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_a_program_without_code_is_refused_and_the_others_are_measured() -> None:
     def picky(program: Program, policy: str) -> Code:
         if program.text.endswith("*20\n"):
@@ -384,17 +401,19 @@ def test_the_measuring_process_starts_without_what_plays() -> None:
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent.parent).returncode == 0
 
 
-def test_closing_leaves_no_process(measurer: Measurer) -> None:
-    measure(measurer, START)
-    pid = measurer.worker_pid
-    assert pid is not None
-    measurer.close()
-    assert not alive(pid)
-    assert measure(measurer, SAME)[0].status == "ok"
+def test_closing_leaves_no_process() -> None:
+    with Measurer(generate=broken, preamble="", run_seconds=5) as measurer:
+        measure(measurer, START)
+        pid = measurer.worker_pid
+        assert pid is not None
+        measurer.close()
+        assert not alive(pid)
+        assert measure(measurer, SAME)[0].status == "ok"
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_a_worker_killed_amid_a_run_is_replaced() -> None:
-    with Measurer(generate=broken, preamble="", run_seconds=1.5) as measurer:
+    with Measurer(generate=broken, preamble="", run_seconds=0.8) as measurer:
         measure(measurer, START)
         pid = measurer.worker_pid
         assert pid is not None

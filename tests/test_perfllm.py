@@ -176,7 +176,7 @@ def test_the_kind_of_a_move_can_be_told_where_embeddings_hide_it(dueling):
         for action, reward in ((1, 0.5), (2, 4.0), (3, 0.5)):
             learner.remember(Transition("here", action, reward, None))
         rng = random.Random(0)
-        for _ in range(200):
+        for _ in range(120):
             learner.learn(rng)
         told[kinds] = learner.values(learner.choices["here"])[1:].tolist()
     assert told[True] == pytest.approx([0.5, 4.0, 0.5], abs=0.3)
@@ -256,11 +256,11 @@ def test_guesses_do_not_grow_without_an_end():
             for action in (STOP, 1, 2):
                 learner.remember(Transition(name, action, 1.0, None if action == STOP else other))
         rng = random.Random(0)
-        for _ in range(200):
+        for _ in range(150):
             learner.learn(rng)
         worst[tried] = max(float(learner.values(choice)[:3].max()) for choice in learner.choices.values())
     assert worst[True] == pytest.approx(1.0, rel=0.15), worst
-    assert worst[False] > 1.5 * worst[True], worst
+    assert worst[False] > 1.3 * worst[True], worst
 
 
 def test_a_target_is_at_least_what_moves_already_made_have_come_to():
@@ -363,8 +363,8 @@ def test_it_plays_as_every_agent_does():
 
 def test_our_own_encoder_plays_too(home):
     settings = replace(SMALL, encoder=EncoderSettings("ir"))
-    first = [(e.line, e.measurement.seconds) for e in played(settings, 5)]
-    assert first == [(e.line, e.measurement.seconds) for e in played(settings, 5)]
+    first = [(e.line, e.measurement.seconds) for e in played(settings, 3)]
+    assert first == [(e.line, e.measurement.seconds) for e in played(settings, 3)]
     assert (home / "cache" / "embeddings.sqlite").exists()
 
 

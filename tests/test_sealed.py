@@ -91,6 +91,7 @@ def test_no_damaged_file_is_read_and_what_is_made_again_stands_in_its_place(
 WORKLOAD = Workload(kernels.get("softmax").program((16, 40)), "softmax", "reassoc")
 
 
+@pytest.mark.usefixtures("kept_workers")
 @pytest.mark.parametrize("damage", [flipped, a_folder, *several])
 def test_a_kernel_is_measured_right_whatever_became_of_the_cache(home: Path, damage: Damage) -> None:
     with Records(home / "r.sqlite") as records, Measurer(records) as measurer:
@@ -111,6 +112,7 @@ def test_a_kernel_is_measured_right_whatever_became_of_the_cache(home: Path, dam
     assert not list(home.glob("wrong/*")), "no fault of the Dojo"
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_a_kernel_is_measured_where_the_cache_went_away_or_is_something_else(home: Path) -> None:
     with Measurer() as measurer:
         for spoil in (
@@ -124,6 +126,7 @@ def test_a_kernel_is_measured_where_the_cache_went_away_or_is_something_else(hom
             measurer.close()  # the next one holds no inputs
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_an_object_that_is_damaged_after_it_was_built_is_built_again(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

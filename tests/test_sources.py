@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,10 @@ SOURCES = [
 MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "joblib"}
 ARGUMENTS = {"shell", "allow_pickle", "weights_only"}
 CALLS = {"eval", "exec", "os.system", "os.popen", "compile"}
+LOADERS = {"np.load", "numpy.load", "torch.load"}
+# A file without any of these words need not be parsed; ``re.compile`` is none.
+WORDS = [rf"(?<![\w.]){re.escape(word)}\b" for word in (*MODULES, *CALLS, "shell")]
+SUSPICIOUS = re.compile("|".join([*WORDS, *map(re.escape, LOADERS)]))
 
 
 def dotted(node: ast.expr) -> str:
@@ -46,7 +51,8 @@ def faults(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_source_unpickles_starts_a_shell_or_runs_text() -> None:
-    found = {str(f.relative_to(ROOT)): list(faults(ast.parse(f.read_text()))) for f in SOURCES}
+    read = {str(f.relative_to(ROOT)): f.read_text() for f in SOURCES}
+    found = {name: list(faults(ast.parse(text))) for name, text in read.items() if SUSPICIOUS.search(text)}
     assert {name: told for name, told in found.items() if told} == {}
 
 
@@ -56,4 +62,4 @@ def test_no_source_unpickles_starts_a_shell_or_runs_text() -> None:
      "torch.load(f)", "np.load(f, allow_pickle=True)"],
 )  # fmt: skip
 def test_each_of_these_would_be_seen(source: str) -> None:
-    assert list(faults(ast.parse(source)))
+    assert SUSPICIOUS.search(source) and list(faults(ast.parse(source)))

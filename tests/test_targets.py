@@ -27,6 +27,14 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements below: some percent of all nodes, and all that may be an import."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield node
+            yield from statements(node)
+
+
 def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -69,11 +77,11 @@ def imports(path: Path) -> Iterator[str]:
     tree = parsed(path)
     for_types = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
+        for inner in statements(node)
     }
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 

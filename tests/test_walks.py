@@ -52,7 +52,7 @@ def sample(seeds: Sequence[int], few: int, but: Collection[int] = ()) -> list[Pa
 
 
 FIXED = settings(
-    max_examples=25, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=15, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -327,7 +327,7 @@ def walked(seed: int, length: int, others: int, compared: int = 8) -> tuple[Prog
 
 
 # Some of the walks lead to programs that take the oracle as long as all the others together.
-@pytest.mark.parametrize("seed", sample(range(18), few=10, but=(1, 3, 6, 7)))
+@pytest.mark.parametrize("seed", sample(range(18), few=10, but=(1, 2, 3, 6, 7)))
 def test_a_random_walk_keeps_the_meaning(seed):
     """Each move's outputs by the oracle, text, inverse; a sample of the other legal moves; the lists."""
     walked(seed, 10 + seed % 4 * 10, 3)
@@ -342,7 +342,7 @@ def test_a_walk_from_a_kernel_keeps_the_meaning(name, length):
     assert finding is None, str(finding)
 
 
-@pytest.mark.parametrize("seed", sample(range(8), few=4, but=(0,)))
+@pytest.mark.parametrize("seed", sample(range(8), few=4, but=(0, 3)))
 def test_a_walk_from_an_example_of_a_move_keeps_the_meaning(seed):
     rng = random.Random(f"example {seed}")
     program, rules = start_at_an_example(rng)
@@ -352,14 +352,14 @@ def test_a_walk_from_an_example_of_a_move_keeps_the_meaning(seed):
 
 def test_a_one_pass_rewrite_of_chains_that_write_over_their_arrays_keeps_the_meaning():
     tally = Tally()
-    for seed in range(120):
+    for seed in range(60):
         program, rules = start_at_a_chain(random.Random(f"chain {seed}"))
         here = context(program, rules.target, rules.policy)
         for move in all_candidates(here, ONE_PASS):
             if is_legal(here, move):
                 finding = judge(program, move, rules, tally)
                 assert finding is None, str(finding)
-    assert all(tally.judged[name] > 9 for name in ("expand_moment", "online_rescale")), tally.judged
+    assert all(tally.judged[name] > 4 for name in ("expand_moment", "online_rescale")), tally.judged
 
 
 def test_what_takes_a_temporary_away_keeps_the_meaning():

@@ -173,6 +173,7 @@ def test_a_measuring_worker_judges_on_the_worst_inputs_too():
     assert [trial.status for trial in answer.results] == ["ok", "wrong_result"]
 
 
+@pytest.mark.usefixtures("kept_workers")
 def test_what_is_wrong_on_the_worst_inputs_alone_is_reproduced(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
     with Records() as records, Measurer(records) as measurer:
