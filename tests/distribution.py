@@ -98,9 +98,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 def install(place: Path) -> None:
     """A wheel of this folder in a virtual environment; the dependencies are those of the tests."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    settings = {"build-dir": str(NATIVE_BUILD)}
+    build = f"from scikit_build_core.build import build_wheel; build_wheel({str(place)!r}, {settings!r})"
     with alone(ROOT / "build" / "native.lock"):
-        done(*pip, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(place),
-             f"--config-settings=build-dir={NATIVE_BUILD}", str(ROOT))  # fmt: skip
+        done(sys.executable, "-c", build)  # as pip does, which would be a process more
     [wheel] = place.glob("*.whl")
     made = Installed(place / "environment")
     done(sys.executable, "-m", "venv", "--without-pip", str(made.folder))
