@@ -7,12 +7,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-import agents.torch_backend  # noqa: F401  (registers the backend)
 from agents import passes
 from agents.passes.kept import heuristic
-from agents.torch_backend import dojo
-from agents.torch_backend.part import Part
 from dojo_core.primitives import Builder, elementwise
+
+
+@pytest.fixture(scope="module", autouse=True)
+def backend():
+    """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
+    global dojo, Part
+    from agents.torch_backend import dojo  # registers the backend
+    from agents.torch_backend.part import Part
 
 
 @pytest.fixture(autouse=True)

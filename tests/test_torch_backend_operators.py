@@ -10,14 +10,20 @@ import torch.nn.functional as F
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from agents.torch_backend.call import OPERATORS
-from agents.torch_backend.decompositions import decompositions
-from agents.torch_backend.dtypes import word_of
-from agents.torch_backend.nodes import translated
 from dojo_core.primitives import Builder
 from dojo_core.program.interpret import interpret
 
 aten = torch.ops.aten
+
+
+@pytest.fixture(scope="module", autouse=True)
+def backend():
+    """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
+    global OPERATORS, decompositions, word_of, translated
+    from agents.torch_backend.call import OPERATORS
+    from agents.torch_backend.decompositions import decompositions
+    from agents.torch_backend.dtypes import word_of
+    from agents.torch_backend.nodes import translated
 
 
 def sampled(cases, *rare):

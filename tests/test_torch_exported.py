@@ -7,13 +7,19 @@ import torch
 from torch import nn
 
 from agents.cli import app  # noqa: F401  (brings what reads .pt2)
-from agents.torch_backend.exported import graph_of, graph_of_file
 from dojo_core.cli.foreign import reader
 from dojo_core.cli.importing import import_onnx
 from dojo_core.cli.terminal import Failure
 from dojo_core.from_onnx.ports import NotImported
 from dojo_core.graph import Model
 from dojo_core.graph.store import load
+
+
+@pytest.fixture(scope="module", autouse=True)
+def backend():
+    """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
+    global graph_of, graph_of_file
+    from agents.torch_backend.exported import graph_of, graph_of_file
 
 
 class Words(nn.Module):
