@@ -124,10 +124,10 @@ class Sketch:
 
     def path(self, provenance: Provenance) -> Path:
         """Where a node stands now. Raises NoSuchPlace where it is gone."""
-        for node, path, _ in walk(self.program.body):
-            if node.provenance == provenance:
-                return path
-        raise NoSuchPlace("A node that the recipe works on is gone.")
+        path = self.program.paths.get(provenance)
+        if path is None:
+            raise NoSuchPlace("A node that the recipe works on is gone.")
+        return path
 
     def place(self, path: Path) -> Place:
         return place_of(self.program, path)
