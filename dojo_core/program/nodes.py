@@ -99,10 +99,7 @@ class Access:
     @property
     def indirect(self) -> bool:
         """Does an index go through a table or an array?"""
-        for index in self.index:
-            if isinstance(index, Indirect):
-                return True
-        return False
+        return any(isinstance(index, Indirect) for index in self.index)
 
     @property
     def indices(self) -> tuple[Access, ...]:
@@ -245,9 +242,7 @@ class Op:
     @property
     def indirect(self) -> bool:
         """Does an index go through a table or an array?"""
-        if self.target.indirect:
-            return True
-        return any([o.indirect for o in self.operands if isinstance(o, Access)])
+        return self.target.indirect or any(o.indirect for o in self.sources)
 
     def substitute(self, images: Mapping[int, Affine]) -> Op:
         """The same operation with its iterators replaced (its provenance stays)."""
@@ -325,7 +320,7 @@ class Scope:
     @derived
     def indirect(self) -> bool:
         """Does an index below go through a table or an array?"""
-        return any([child.indirect for child in self.body])
+        return any(child.indirect for child in self.body)
 
 
 Node = Scope | Op

@@ -183,7 +183,7 @@ class Program:
     @derived
     def _indirect(self) -> list[Leaf]:
         """The operations with an index that goes through a table or an array."""
-        if not any([child.indirect for child in self.body]):
+        if not any(child.indirect for child in self.body):
             return []
         return [leaf for leaf in self.leaves if leaf.op.indirect]
 
