@@ -14,9 +14,12 @@ CHEAP = ("", "+", "-", "*")  # to compute again where a value is at hand too
 
 
 def recompute_far(sketch: Sketch) -> None:
-    """Compute again, where it is used, what one operation makes and no cache would keep until then."""
+    """Compute again, where it is used, what one operation makes and no cache would keep until then.
+
+    The last first: what it is made of is needed where it is used, then.
+    """
     limit = sketch.context.target.cache_bytes
-    for buffer in list(temporaries(sketch.program)):
+    for buffer in reversed(list(temporaries(sketch.program))):
         if buffer.bytes > limit and len(buffer.arrays) == 1:
             with sketch.attempt():
                 _recompute(sketch, buffer.name)
