@@ -45,7 +45,8 @@ def _by_structure(sketch: Sketch) -> None:
     spread_sums(sketch)
     align_orders(sketch)
     fuse_all(sketch)
-    recompute_far(sketch)
+    if recompute_far(sketch):
+        fuse_all(sketch)
     recompute_near(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
