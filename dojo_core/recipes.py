@@ -68,8 +68,8 @@ class Sketch:
         return self.context.program
 
     def play(self, name: str, *arguments: Argument) -> None:
-        """One move. Raises IllegalMove with the refusal; ways around it are looked for where somebody hears of
-        them, not within an attempt."""
+        """One move. Raises IllegalMove with the refusal, and ways around it where somebody hears of them: not
+        within an attempt."""
         move = Move(name, arguments)
         refusal = self._played(move)
         if refusal is not None:
