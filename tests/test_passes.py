@@ -204,8 +204,8 @@ def test_heuristic_makes_one_run_of_the_short_rows_of_a_convolution():
     found = kernels.get("conv")
     lines = played(found.program((4, 8, 4, 18, 22, 3)).text)
     assert [line for line in lines if line.split()[0] in ("wx", "ty", "x")] == [
-        "x f32 [4, 4, 396] heap",
-        "wx f32 [4:N, 4, 398] stack",  # room for what the last padded columns read
+        "x f32 [4, 1584] heap",
+        "wx f32 [4:N, 1586] stack",  # four channels, and room for what the last padded columns read
         "ty f32 [4:N, 8, 352] stack",  # 16 rows of 22, of which 20 columns are wanted
     ]
 

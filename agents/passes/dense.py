@@ -177,6 +177,12 @@ def _stage(
     if dims[-1].size < length:
         sketch.play("pad_dim", source, len(dims) - 1, length)
     sketch.play("merge_dims", source, len(dims) - 2)
+    # One run of all channels: what padded columns read beyond one is the next, not memory that nothing set.
+    # (What is left there may be denormal numbers, with which a product takes a hundred times as long.)
+    for k in reversed(range(len(dims) - 2)):
+        if not buffer_named(sketch.program, source).dims[k].materialised:
+            break
+        sketch.play("merge_dims", source, k)
     result = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])
     region = "root" if inner is None else sketch.place(sketch.path(inner))
     sketch.play("stage_write", leaf.op.target.array, region, result)
