@@ -308,8 +308,7 @@ def _nest(
     inner = [b for b in (rows, vectors, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
-    alone = not others and not outer
-    if alone and band_depth(leaf):  # it is one tile, with other things beside it: set it apart
+    if not others and not outer:  # it is one tile: it gets a nest to be joined in
         path = leaf.path[: band_depth(leaf) + 1]
         sketch.play("wrap", sketch.place(path), 1)
         return [sketch.provenance(path)]
