@@ -12,6 +12,7 @@ from agents.passes.dense import dense_rows
 from agents.passes.epilogues import attach_epilogues, attach_prologues
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
+from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.scalars import sum_in_registers
@@ -29,6 +30,7 @@ def heuristic(sketch: Sketch) -> None:
         dense_rows(sketch, provenance)
         gather_windows(sketch, provenance)
         run_along_rows(sketch, provenance)
+        sum_in_lanes(sketch, provenance)
     tile_contractions(sketch)
     attach_epilogues(sketch)
     attach_prologues(sketch)

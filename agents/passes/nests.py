@@ -44,6 +44,14 @@ def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) 
     RECIPES["permute"].run(sketch, place, *(depths[b] for b in provenances))
 
 
+def wrapped(sketch: Sketch, operation: Provenance) -> Provenance:
+    """Put a scope of one iteration around an operation's nest; gives it."""
+    leaf = leaf_at(sketch, operation)
+    path = leaf.path[: band_depth(leaf) + 1]
+    sketch.play("wrap", sketch.place(path), 1)
+    return sketch.provenance(path)
+
+
 def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:
     """Join two nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
     shared = nests[0]
