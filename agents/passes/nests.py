@@ -35,6 +35,12 @@ def band_depth(leaf: Leaf) -> int:
     return depth
 
 
+def shared_scopes(sketch: Sketch, one: Provenance, other: Provenance) -> int:
+    """How many scopes stand around both of two operations."""
+    paths = leaf_at(sketch, one).path, leaf_at(sketch, other).path
+    return next(n for n, (mine, its) in enumerate(zip(*paths, strict=False)) if mine != its)
+
+
 def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) -> None:
     """Bring the scopes around an operation into an order. Raises IllegalMove."""
     depths = {s.provenance: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}

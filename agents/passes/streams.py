@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import stride, traffic, widths_for
+from agents.passes.nests import shared_scopes
+from agents.passes.structure import stride, traffic, uses, widths_for
 from dojo_core.program.tables import affine
 from dojo_core.program.target import Target
 from dojo_core.program.tree import Access, Leaf, Program
@@ -44,6 +45,36 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
         and all(stride(program, leaf.op.target, depth) % lanes == 0 for depth in range(len(leaf.scopes) - 1))
         and not any(form.const % lanes for form in map(affine, leaf.op.target.index[-1:]))
     )
+
+
+def ask_for_operands(sketch: Sketch) -> None:
+    """Ask for what a tile's results meet, such as a residual or a mask, when its sums begin: a piece of each of
+    several rows, which no processor foresees."""
+    for start in sketch.program.leaves:
+        array = start.op.target.array
+        sums = [leaf for leaf in sketch.program.leaves if leaf.op.accumulate and leaf.op.target.array == array]
+        if sketch.program.buffer_of[array].location == "register" and not start.op.accumulate and sums:
+            depth = shared_scopes(sketch, start.op.provenance, sums[0].op.provenance)
+            for operand in _met(sketch.program, start, depth, sketch.context.target):
+                sketch.may("prefetch", sketch.place(start.path), str(operand))
+
+
+def _met(program: Program, start: Leaf, depth: int, target: Target) -> list[Access]:
+    """What operations beside a tile's sums read, vector by vector, of arrays that the first cache does not hold."""
+    beside = [leaf for leaf in program.leaves if leaf.path[:depth] == start.path[:depth]]
+    made = {leaf.op.target.array for leaf in beside}
+    shape = [(scope.size, scope.mark == "v") for scope in start.scopes[depth:]]
+    found = dict[Access, None]()
+    for leaf in beside:
+        if leaf.op.accumulate or [(scope.size, scope.mark == "v") for scope in leaf.scopes[depth:]] != shape:
+            continue
+        for access in leaf.op.reads:
+            buffer = program.buffer_of[access.array]
+            rows = [d for d in range(depth, len(leaf.scopes)) if uses(access, d)]
+            far = buffer.location == "heap" and buffer.bytes > target.first_cache_bytes
+            if far and access.array not in made and not access.indirect and len(rows) > 1:
+                found[access] = None
+    return list(found)
 
 
 def ask_ahead(sketch: Sketch) -> None:
