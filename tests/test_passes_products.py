@@ -1,6 +1,10 @@
 """The heuristic pass on products that no panel suits: few rows, few results."""
 
-from dojo_core.primitives import Builder, contract
+from dataclasses import replace
+
+from dojo_core.primitives import Array, Builder, contract, elementwise, reduce
+from dojo_core.program.tree import Program
+from tests.test_passes import WIDE
 from tests.test_passes_fusion import lines
 
 
@@ -50,4 +54,51 @@ def test_terms_and_columns_that_no_tile_takes_are_summed_apart():
         "2 9 acc[{0},{1}] = y[{0},{1}]",
         "| | 3:u acc[{0},{1}] += x[{0},{2}+64]*w[{1},{2}+64]",
         "| | y[{0},{1}] = acc[{0},{1}]",
+    ]
+
+
+SMALL = replace(WIDE, cache_bytes=32 << 10)
+
+
+def attention(b: Builder, axis: int) -> Array:
+    """Two heads of 64 queries and 32 keys, the softmax along an axis of the scores."""
+    q, k, v = (b.input(name, "f32", (2, size, 16)) for name, size in (("q", 64), ("k", 32), ("v", 32)))
+    scores = contract(b, "hmd,hnd->hmn", q, k)
+    e = elementwise(b, "exp", elementwise(b, "-", scores, reduce(b, "max", scores, axis, keepdims=True)))
+    p = elementwise(b, "/", e, reduce(b, "+", e, axis, keepdims=True))
+    return contract(b, "hmn,hnd->hmd", p, v)
+
+
+def buffers(program: Program, *names: str) -> list[str]:
+    """Of the program that the pass makes."""
+    return [line for line in lines(program, SMALL) if line.split()[0] in names and line.split()[1] == "f32"]
+
+
+def test_scores_of_attention_are_made_and_used_a_block_of_rows_at_a_time():
+    b = Builder("k")
+    b.output("y", attention(b, -1))
+    assert buffers(b.program(), "pk", "pv", "t1", "t6") == [
+        "pk f32 [2:N, 16, 2, 16] stack",
+        "pv f32 [2:N, 32, 16] stack",
+        "t1 f32 [2:N, 4:N, 16, 32] stack",
+        "t6 f32 [2:N, 4:N, 16, 32] stack",
+    ]
+
+
+def test_scores_that_all_rows_have_a_part_in_are_kept():
+    b = Builder("k")
+    b.output("y", attention(b, 1))
+    assert buffers(b.program(), "t1", "t2") == [
+        "t1 f32 [2:N, 4, 16, 32] stack",
+        "t2 f32 [2:N, 32] register",
+    ]
+
+
+def test_what_a_tiles_results_meet_is_asked_for_when_its_sums_begin():
+    b = Builder("k")
+    x, w, r = (b.input(n, "f32", size) for n, size in (("x", (96, 64)), ("w", (64, 96)), ("r", (96, 96))))
+    b.output("y", elementwise(b, "+", contract(b, "mk,kn->mn", x, w), r))
+    asked = [line for line in lines(b.program(), replace(WIDE, first_cache_bytes=32 << 10)) if "!" in line]
+    assert asked == [
+        "| 12 8:u 3:u 16:v acc[{0},{1},{2},{3},{4}] = 0 !prefetch(r[{1}*8+{2},{0}*48+{3}*16+{4}])"
     ]

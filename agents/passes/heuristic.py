@@ -15,6 +15,7 @@ from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
 from agents.passes.recomputing import recompute_far, recompute_near
+from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, ask_for_operands, stream_results
@@ -34,6 +35,7 @@ def heuristic(sketch: Sketch) -> None:
     tile_contractions(sketch)
     attach_epilogues(sketch)
     attach_prologues(sketch)
+    block_rows(sketch)
     spread_sums(sketch)
     align_orders(sketch)
     fuse_all(sketch)

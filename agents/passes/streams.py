@@ -48,11 +48,15 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
 
 
 def ask_for_operands(sketch: Sketch) -> None:
-    """Ask for what a tile's results meet, such as a residual or a mask, when its sums begin: a piece of each of
-    several rows, which no processor foresees."""
+    """Ask for what a tile's results meet, such as a residual or a mask, when its sums begin.
+
+    It is a piece of each of several rows, which no processor foresees.
+    """
     for start in sketch.program.leaves:
         array = start.op.target.array
-        sums = [leaf for leaf in sketch.program.leaves if leaf.op.accumulate and leaf.op.target.array == array]
+        sums = [
+            leaf for leaf in sketch.program.leaves if leaf.op.accumulate and leaf.op.target.array == array
+        ]
         if sketch.program.buffer_of[array].location == "register" and not start.op.accumulate and sums:
             depth = shared_scopes(sketch, start.op.provenance, sums[0].op.provenance)
             for operand in _met(sketch.program, start, depth, sketch.context.target):
@@ -60,7 +64,7 @@ def ask_for_operands(sketch: Sketch) -> None:
 
 
 def _met(program: Program, start: Leaf, depth: int, target: Target) -> list[Access]:
-    """What operations beside a tile's sums read, vector by vector, of arrays that the first cache does not hold."""
+    """What operations beside a tile's sums read, vector by vector, of arrays that outgrow the first cache."""
     beside = [leaf for leaf in program.leaves if leaf.path[:depth] == start.path[:depth]]
     made = {leaf.op.target.array for leaf in beside}
     shape = [(scope.size, scope.mark == "v") for scope in start.scopes[depth:]]
