@@ -18,9 +18,8 @@ from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
 
-FEW = 64  # rows at most: for more of them it pays to turn panels
-LONG = 4  # vectors of terms at least, and
-FOR_A_ROW = 8  # terms at least for each row: fewer do not make up for adding up the lanes
+FEW = 31  # rows at most: for more of them it pays to turn panels
+LONG = 4  # vectors of terms at least: fewer do not make up for adding up the lanes
 SIDE = 8  # rows or columns of a tile at most
 
 
@@ -39,7 +38,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
         if each is not None
     )
     widths = widths_for(program, [leaf_at(sketch, operation)], sketch.context.target)
-    if not widths or length < LONG * widths[0] or not 1 < rows <= min(FEW, length // FOR_A_ROW):
+    if not widths or length < LONG * widths[0] or not 1 < rows <= FEW:
         raise NoSuchPlace("A single row or many, or their sums are short.")
     first = initialisation(sketch, operation, contraction)
     if first is not None:
