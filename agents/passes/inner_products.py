@@ -21,6 +21,7 @@ from dojo_core.recipes import Sketch
 FEW = 31  # rows at most: for more of them it pays to turn panels
 LONG = 4  # vectors of terms at least: fewer do not make up for adding up the lanes
 SIDE = 8  # rows or columns of a tile at most
+REST = 0.8  # what a tile is worth that leaves columns over, for which threads are woken again
 
 
 def sum_in_lanes(sketch: Sketch, operation: Provenance) -> None:
@@ -88,7 +89,7 @@ def _sides(rows: int, columns: int, registers: int) -> tuple[int, int]:
         for wide in range(1, min(SIDE, columns) + 1)
         if rows % tall == 0 and tall * wide + tall + 1 <= registers
     ]
-    return max(fitting, key=lambda each: (each[0] * each[1] / sum(each), columns % each[1] == 0))
+    return max(fitting, key=lambda each: each[0] * each[1] / sum(each) * (REST if columns % each[1] else 1))
 
 
 def _nest(sketch: Sketch, nest: Contraction, tall: int, wide: int, lanes: Provenance) -> list[Provenance]:
