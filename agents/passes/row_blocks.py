@@ -1,8 +1,8 @@
-"""Row blocks: what a product makes for others is used block by block of rows, while a cache has it.
+"""Row blocks: what a product makes for others is made and used block by block of rows, while a cache has it.
 
-In ``softmax(q·kᵀ)·v`` the tiles of the first product go over all rows for one panel of columns, and the
-second product needs all columns of a row: all of ``q·kᵀ`` would lie between them. Where blocks of rows are
-outermost, in the product and in all that follows it row by row, only a block of it does. The panels, which
+In ``softmax(q·kᵀ)·v`` the tiles of the first product go over all rows for one panel of columns, while softmax
+and the second product need all columns of a row: all of ``q·kᵀ`` would lie between them. Where blocks of rows
+are outermost, in the product and in all that follows it row by row, only a block of it does. The panels, which
 each block reads anew, are packed before.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from agents.passes.structure import scope_of
+from agents.passes.threads import BALANCED, balance
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named, temporaries
 from dojo_core.program.affine import Affine
@@ -18,7 +19,7 @@ from dojo_core.program.tree import Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 BLOCK = 16  # of a core's cache, the share that a block of one array may take
-PANELS = 4  # the share that the panels may take
+PANELS = 2  # of it the share that the panels may take
 
 
 def block_rows(sketch: Sketch) -> None:
@@ -33,19 +34,21 @@ def _block(sketch: Sketch, name: str) -> None:
     dim = len(buffer.dims) - 2
     if dim < 0 or len(buffer.arrays) != 1 or not _tiled(sketch, name):
         raise NoSuchPlace("No tiles write rows of it.")
-    row = (
-        math.prod(d.size for d in buffer.dims[dim + 1 :])
-        * buffer.bytes
-        // math.prod(d.size for d in buffer.dims)
-    )
+    row = buffer.bytes // math.prod(d.size for d in buffer.dims[:-1])
     rows, most = buffer.dims[dim].size, target.cache_bytes // BLOCK // row
     if rows <= most:
         raise NoSuchPlace("The cache has room for all of it.")
     arrays, scopes = _chain(sketch, name, dim)
     steps = math.lcm(*scopes.values())
-    size = max((n for n in range(steps, most + 1, steps) if rows % n == 0), default=0)
-    if not size:
-        raise NoSuchPlace("No block divides the rows.")
+    outer = [d.size for d in buffer.dims[:dim]]
+    fitting = [
+        size
+        for size in range(steps, most + 1, steps)
+        if rows % size == 0 and any(balance(n, target.threads) >= BALANCED for n in (*outer, rows // size))
+    ]
+    if not fitting:
+        raise NoSuchPlace("No block divides the rows, and these among threads.")
+    size = fitting[-1]
     packed = set[str]()
     for provenance, step in scopes.items():
         path = sketch.path(provenance)
@@ -134,8 +137,10 @@ def _made_before(sketch: Sketch, path: tuple[int, ...]) -> set[str]:
 
 
 def _keep_all(sketch: Sketch, array: str, depth: int) -> None:
-    """Keep an element of an array for each iteration of the scope at a depth."""
-    buffer = buffer_named(sketch.program, sketch.program.buffer_of[array].name)
+    """Keep an element of an array for each iteration of the scope at a depth, where there is room for all."""
+    buffer = sketch.program.buffer_of[array]
+    if buffer.location == "stack":
+        sketch.play("set_location", buffer.name, "heap")
     writer = next(leaf for leaf in sketch.program.leaves if leaf.op.target.array == array)
     for k, form in enumerate(writer.op.target.index):
         if form.uses(depth) and not buffer.dims[k].materialised:
