@@ -2,8 +2,8 @@
 
 In ``softmax(q·kᵀ)·v`` the tiles of the first product go over all rows for one panel of columns, while softmax
 and the second product need all columns of a row: all of ``q·kᵀ`` would lie between them. Where blocks of rows
-are outermost, in the product and in all that follows it row by row, only a block of it does. The panels, which
-each block reads anew, are packed before.
+are outermost, in the product and in all that follows it row by row, only a block of it does. The panels,
+which each block reads anew, are packed before.
 """
 
 from __future__ import annotations
