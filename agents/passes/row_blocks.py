@@ -62,7 +62,7 @@ def _block(sketch: Sketch, name: str) -> None:
 
 
 def _tiled(sketch: Sketch, name: str) -> bool:
-    """Is an array written beside sums in registers, and read elsewhere alone?"""
+    """Is an array written beside sums in registers, and read elsewhere too?"""
     leaves = sketch.program.leaves
     roots = {leaf.path[0] for leaf in leaves if leaf.op.target.array == name}
     summed = {
@@ -71,7 +71,7 @@ def _tiled(sketch: Sketch, name: str) -> bool:
         if leaf.op.accumulate and sketch.program.buffer_of[leaf.op.target.array].location == "register"
     }
     read = {leaf.path[0] for leaf in leaves if name in {a.array for a in leaf.op.reads}}
-    return bool(roots) and roots <= summed and bool(read) and not read & roots
+    return bool(roots) and roots <= summed and bool(read - roots)
 
 
 def _chain(sketch: Sketch, name: str, dim: int) -> tuple[dict[str, int], dict[Provenance, int]]:
