@@ -102,3 +102,13 @@ def test_what_a_tiles_results_meet_is_asked_for_when_its_sums_begin():
     assert asked == [
         "| 12 8:u 3:u 16:v acc[{0},{1},{2},{3},{4}] = 0 !prefetch(r[{1}*8+{2},{0}*48+{3}*16+{4}])"
     ]
+
+
+def test_pieces_of_rows_that_lie_far_apart_are_asked_for_ahead():
+    b = Builder("k")
+    b.output("y", contract(b, "mk,kn->mn", b.input("x", "f32", (8, 64)), b.input("w", "f32", (64, 256))))
+    asked = [line for line in lines(b.program(), replace(WIDE, first_cache_bytes=32 << 10)) if "!" in line]
+    assert asked == [
+        "| 64 8:u 2:u 16:v acc[{0},{2},{3},{4}] += x[{2},{1}]*w[{1},{0}*32+{3}*16+{4}] "
+        "!prefetch(w[{1}+16,{0}*32+{3}*16+{4}])"
+    ]

@@ -18,7 +18,7 @@ from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
 from agents.passes.storage import place_temporaries
-from agents.passes.streams import ask_ahead, ask_for_operands, stream_results
+from agents.passes.streams import ask_ahead, ask_for_operands, ask_for_rows, stream_results
 from agents.passes.threads import share_work, spread_sums
 from agents.passes.vectors import vectorise_all
 from dojo_core.recipes import Sketch
@@ -45,6 +45,7 @@ def heuristic(sketch: Sketch) -> None:
     place_temporaries(sketch)
     sum_in_registers(sketch)
     ask_for_operands(sketch)
+    ask_for_rows(sketch)
     ask_ahead(sketch)
     stream_results(sketch)
     share_work(sketch)

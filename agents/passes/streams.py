@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from agents.passes.nests import shared_scopes
 from agents.passes.structure import stride, traffic, uses, widths_for
+from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.target import Target
-from dojo_core.program.tree import Access, Leaf, Program
+from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Program
 from dojo_core.recipes import Sketch
 
 AHEAD = 1024  # elements, where a row is read but once
 FAR = 8 << 10  # bytes of rows between what is worked on and what is asked for: nearer comes too late
+ROWS = 16  # between what is worked on and what is asked for, where a loop takes a piece of each
+SHORT = 512  # bytes of a piece; of longer ones the processor foresees most
+APART = 1 << 10  # bytes from piece to piece at least
 ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
 
 
@@ -79,6 +85,34 @@ def _met(program: Program, start: Leaf, depth: int, target: Target) -> list[Acce
             if far and access.array not in made and not access.indirect and len(rows) > 1:
                 found[access] = None
     return list(found)
+
+
+def ask_for_rows(sketch: Sketch) -> None:
+    """Ask for later rows where a loop takes a short piece of each row of an array: the processor follows what
+    lies within a page."""
+    for leaf in sketch.program.leaves:
+        for depth, access in _short_pieces(sketch.program, leaf, sketch.context.target):
+            later = access.substitute({depth: Affine.iterator(depth) + ROWS})
+            sketch.may("prefetch", sketch.place(leaf.path), str(later))
+
+
+def _short_pieces(program: Program, leaf: Leaf, target: Target) -> list[tuple[int, Access]]:
+    """What a vector operation reads piece by piece of rows, with the depth of the scope over the rows."""
+    loops = [d for d, scope in enumerate(leaf.scopes) if scope.mark not in ("u", "v")]
+    if not loops or leaf.scopes[-1].mark != "v" or leaf.scopes[loops[-1]].size < 2 * ROWS:
+        return []
+    rows, found = loops[-1], list[tuple[int, Access]]()
+    beside = [other for other in program.leaves if other.path[: rows + 1] == leaf.path[: rows + 1]]
+    for access in leaf.op.reads:
+        buffer = program.buffer_of[access.array]
+        element = DTYPE_BYTES[buffer.dtype]
+        far = buffer.location == "heap" and buffer.bytes > target.first_cache_bytes and not access.indirect
+        alone = sum(access.array in {a.array for a in other.op.reads} for other in beside) == 1
+        inside = [d for d in range(rows + 1, len(leaf.scopes)) if uses(access, d)]
+        piece = math.prod(leaf.scopes[d].size for d in inside) * element
+        if far and alone and inside and piece < SHORT and stride(program, access, rows) * element >= APART:
+            found.append((rows, access))
+    return found
 
 
 def ask_ahead(sketch: Sketch) -> None:
