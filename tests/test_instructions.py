@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from dojo_core import TextError, apply, parse, why
+from dojo_core.export.choice import of_game
+from dojo_core.export.kernel import instance
+from dojo_core.game import Game
 from dojo_core.moves import inverse
 from dojo_core.moves.examples import WIDE
+from dojo_core.moves.notation import parse_move
 from dojo_core.program.instructions import INSTRUCTIONS, available
 from dojo_core.program.interpret import interpret
 from dojo_core.program.unification import Mismatch, Unified, meaning, unify
@@ -216,3 +220,11 @@ def test_what_is_no_square_of_rows_is_refused():
         program, every = turned(16, **changes)
         refusal = why(program, "use_instruction y#1@1 transpose", every).refusal
         assert refusal.code == code and words in refusal.sentence, refusal
+
+
+def test_a_library_turns_rows_too():
+    program, every = turned(16)
+    game = Game.new(program, limits=every)
+    game.play(parse_move("use_instruction y#1@1 transpose"))
+    codes = instance(of_game(game, "a test")).codes
+    assert all("transpose_16(" in code.text for code in codes.values())
