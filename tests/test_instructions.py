@@ -222,9 +222,13 @@ def test_what_is_no_square_of_rows_is_refused():
         assert refusal.code == code and words in refusal.sentence, refusal
 
 
-def test_a_library_turns_rows_too():
+def test_a_library_turns_rows_where_its_vectors_are_as_wide():
     program, every = turned(16)
+    moves = "use_instruction y#1@1 transpose", "vectorize y@2"
     game = Game.new(program, limits=every)
-    game.play(parse_move("use_instruction y#1@1 transpose"))
+    for move in moves:
+        game.play(parse_move(move))
     codes = instance(of_game(game, "a test")).codes
-    assert all("transpose_16(" in code.text for code in codes.values())
+    assert {width: "transpose_16(" in code.text for width, code in codes.items()} == {
+        64: True, 32: False, 16: False,
+    }  # fmt: skip

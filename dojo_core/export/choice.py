@@ -87,8 +87,8 @@ def of_game(game: Game, source: str) -> Choice:
 
 
 def used_instruction(program: Program) -> str | None:
-    """A machine instruction that the program asks for and not every processor has; rows are turned in
-    vectors of any."""
+    """A machine instruction that the program asks for and not every processor has. Rows are turned in C that
+    any compiler takes."""
     marks = (node.mark for node, _, _ in walk(program.body) if isinstance(node, Scope))
     return next((mark for mark in marks if mark in INSTRUCTIONS and not INSTRUCTIONS[mark].rows), None)
 
