@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
-from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order
+from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import pack_panel
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, choose_tile
@@ -308,11 +308,8 @@ def _nest(
     inner = [b for b in (rows, vectors, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
-    alone = not others and not outer
-    if alone and band_depth(leaf):  # it is one tile, with other things beside it: set it apart
-        path = leaf.path[: band_depth(leaf) + 1]
-        sketch.play("wrap", sketch.place(path), 1)
-        return [sketch.provenance(path)]
+    if not others and not outer:  # it is one tile: it gets a nest to be joined in
+        outer.append(wrapped(sketch, operation))
     return [*others, *outer]
 
 

@@ -12,11 +12,13 @@ from agents.passes.dense import dense_rows
 from agents.passes.epilogues import attach_epilogues, attach_prologues
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
+from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
 from agents.passes.recomputing import recompute_far, recompute_near
+from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
 from agents.passes.storage import place_temporaries
-from agents.passes.streams import ask_ahead, stream_results
+from agents.passes.streams import ask_ahead, ask_for_operands, ask_for_rows, stream_results
 from agents.passes.threads import share_work, spread_sums
 from agents.passes.vectors import vectorise_all
 from dojo_core.recipes import Sketch
@@ -39,9 +41,11 @@ def _by_structure(sketch: Sketch) -> None:
         dense_rows(sketch, provenance)
         gather_windows(sketch, provenance)
         run_along_rows(sketch, provenance)
+        sum_in_lanes(sketch, provenance)
     tile_contractions(sketch)
     attach_epilogues(sketch)
     attach_prologues(sketch)
+    block_rows(sketch)
     spread_sums(sketch)
     align_orders(sketch)
     fuse_all(sketch)
@@ -51,5 +55,7 @@ def _by_structure(sketch: Sketch) -> None:
     vectorise_all(sketch)
     place_temporaries(sketch)
     sum_in_registers(sketch)
+    ask_for_operands(sketch)
+    ask_for_rows(sketch)
     ask_ahead(sketch)
     stream_results(sketch)

@@ -87,9 +87,10 @@ def of_game(game: Game, source: str) -> Choice:
 
 
 def used_instruction(program: Program) -> str | None:
-    """A machine instruction that the program asks for."""
+    """A machine instruction that the program asks for and not every processor has. Rows are turned in C that
+    any compiler takes."""
     marks = (node.mark for node, _, _ in walk(program.body) if isinstance(node, Scope))
-    return next((mark for mark in marks if mark in INSTRUCTIONS), None)
+    return next((mark for mark in marks if mark in INSTRUCTIONS and not INSTRUCTIONS[mark].rows), None)
 
 
 def _moves_again(start: Game, moves: tuple[str, ...], source: str) -> Again:
@@ -218,8 +219,10 @@ def _with_narrower(made: Choice, line: RecordedLine, game: Game) -> Choice:
 
 def of_heuristic(start: Game) -> Choice:
     """What the heuristic pass makes of a start, without machine instructions, which a library's processor may
-    not have. Raises NotExported where none is installed or it fails."""
-    plain = replace(start.limits or backend(start.target).limits, instructions=frozenset())
+    not have, but for those that turn rows. Raises NotExported where none is installed or it fails."""
+    limits = start.limits or backend(start.target).limits
+    rows = frozenset(each for each in limits.instructions if INSTRUCTIONS[each[0]].rows)
+    plain = replace(limits, instructions=rows)
     games, remarks = heuristic_games(_elsewhere(start, plain))
     for name, game in games.items():
         return replace(of_game(game, f"the {name} pass"), again=partial(heuristic_end, start))

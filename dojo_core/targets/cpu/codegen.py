@@ -56,7 +56,7 @@ from dojo_core.program.tree import (
     Program,
     Scope,
 )
-from dojo_core.program.unification import Mismatch, unify
+from dojo_core.program.unification import Mismatch, Unified, unify
 from dojo_core.program.vector_form import form_fault, lanes_for
 from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
 from dojo_core.targets.cpu.dialect import Dialect
@@ -275,6 +275,9 @@ class _Generator:
         lane, word = len(scopes), match.instruction.word
         for access in written.prefetches:
             self._prefetch(access.substitute({lane: Affine()}), scopes, leaf_path, indent)
+        if match.instruction.rows:
+            self._rows(match, above, lane, leaf_path, indent)
+            return
         whole = vector_type(word, match.lanes)
         operands = []
         for access, shared in match.operands:
@@ -292,6 +295,17 @@ class _Generator:
             held = vector_type(dtype, match.lanes)
             value = f"{name}({held}_load(&{target}), {', '.join(operands)})"
             self._line(f"{held}_store(&{target}, {value});", leaf_path, indent)
+
+    def _rows(self, match: Unified, above: Sequence[Scope], lane: int, leaf_path: Path, indent: int) -> None:
+        """An instruction on rows in memory: where each array's begin, and how far apart they lie."""
+        inside = {depth: Affine() for depth in range(lane, len(above))}
+        arguments = []
+        for access in (match.operation.target, *(access for access, _ in match.operands)):
+            begin = access.substitute(inside | self.images)
+            apart = max(_stride(self._flat(access), depth) for depth in inside)
+            arguments.append(f"&{self._place(begin, above)}, {apart}")
+        name = f"{match.instruction.name}_{match.lanes}"
+        self._line(f"{name}({', '.join(arguments)});", leaf_path, indent)
 
     # ------------------------------------------------------------------ storage
 

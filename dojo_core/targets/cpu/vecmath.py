@@ -36,7 +36,7 @@ from dojo_core.program.dtypes import (
     arithmetic,
     extremes,
 )
-from dojo_core.program.instructions import INSTRUCTIONS, available
+from dojo_core.program.instructions import INSTRUCTIONS, Instruction, available
 from dojo_core.program.target import VECTOR_DTYPES
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.program.unification import meaning
@@ -508,7 +508,7 @@ def preamble(processor: Processor) -> str:
 def _instructions(processor: Processor) -> str:
     """Those of ``program/instructions.py`` that the processor has, by the compiler's names."""
     text = ""
-    words = {instruction.word for instruction in INSTRUCTIONS.values()}
+    words = {instruction.word for instruction in INSTRUCTIONS.values() if not instruction.rows}
     for word in sorted(words):
         text += (
             f"typedef {word} {word}_unaligned __attribute__((aligned(1), may_alias));\n"
@@ -517,6 +517,9 @@ def _instructions(processor: Processor) -> str:
     for name, lanes in sorted(available(processor.features)):
         instruction = INSTRUCTIONS[name]
         if lanes * DTYPE_BYTES[instruction.word] not in processor.vector_bytes:
+            continue
+        if instruction.rows:
+            text += _transpose(instruction, lanes)
             continue
         operands = "ab"[: len(meaning(name, lanes)[1].op.operands)]
         kind, held = f"{instruction.word}x{lanes}", f"{_accumulated(name, lanes)}x{lanes}"
@@ -527,6 +530,25 @@ def _instructions(processor: Processor) -> str:
             value = f'__asm__("{instruction.assembly}" : "+w"(c) : {inputs}); return c;'
         text += f"INLINE {held} {name}_{lanes}({held} c, {taken}) {{ {value} }}\n"
     return text
+
+
+def _transpose(instruction: Instruction, lanes: int) -> str:
+    """Rows of ``a``, ``as`` cells apart, turned into those of ``b``: squares of half the size each time, of
+    which the two off the diagonal are exchanged."""
+    kind, step, lines = f"{instruction.word}x{lanes}", lanes // 2, list[str]()
+    lines += [f"{kind} h;", *(f"{kind} r{n} = {kind}_load(a + {n}*as);" for n in range(lanes))]
+    while step:
+        low = ", ".join(str(e - step + lanes if e & step else e) for e in range(lanes))
+        high = ", ".join(str(e + lanes if e & step else e + step) for e in range(lanes))
+        for n in (n for n in range(lanes) if not n & step):
+            one, other = f"r{n}", f"r{n + step}"
+            lines.append(f"h = __builtin_shufflevector({one}, {other}, {high});")
+            lines.append(f"{one} = __builtin_shufflevector({one}, {other}, {low}); {other} = h;")
+        step //= 2
+    lines += [f"{kind}_store(b + {n}*bs, r{n});" for n in range(lanes)]
+    head = f"INLINE void {instruction.name}_{lanes}"
+    head += f"({instruction.word} *b, i64 bs, const {instruction.word} *a, i64 as)"
+    return f"{head} {{\n    " + "\n    ".join(lines) + "\n}\n"
 
 
 def _accumulated(name: str, lanes: int) -> str:
