@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +23,8 @@ from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
 from agents.torch_backend.tensors import Values, from_stored, stored
 from dojo_core.graph import GraphError, Model, Tensor, build
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ class Part:
     def _compile(self) -> None:
         weights = {name: self._fixed[k] for name, k in self._numbers.items() if k in self._fixed}
         constants = {**self._constants, **weights}
+        begin = time.perf_counter()
         wanted = dict.fromkeys(result.name for result in self._results if isinstance(result, _Port))
         try:
             with _disable_current_modes():  # constants are real, whatever PyTorch is tracing
@@ -118,10 +123,21 @@ class Part:
                     {name: stored(tensor) for name, tensor in constants.items()},
                     [tensor_of(name, tensor) for name, tensor in constants.items()],
                 )
+            built = time.perf_counter()
             self._model = Model(graph, choice(graph, self._settings), self._settings.policy)
         except GraphError as fault:
             raise Refusal(str(fault).rstrip(".")) from fault
         self._versions = {k: _version(tensor) for k, tensor in self._fixed.items()}
+        log.info(
+            "Compiled: %(build).1f s for the graph, %(play).1f s for programs, %(compile).1f s for code, "
+            "%(prepare).1f s for weights.",
+            {
+                "build": built - begin,
+                "play": self._model.choose_seconds,
+                "compile": self._model.compile_seconds,
+                "prepare": self._model.prepare_seconds,
+            },
+        )
 
     def __call__(self, *given: torch.Tensor) -> list[Any]:
         """Raises IndexError where a place that is data lies beyond what it leads to."""

@@ -42,8 +42,9 @@ class Share:
 class Model:
     """A graph, compiled: ``Model(graph).run({"x": x})`` gives the outputs by name.
 
-    What programs copy of constants, such as packed weights, they copy once, when the model is made:
-    ``prepare_seconds`` is what that took. ``memory_bytes`` is what lies between calls, which the next run
+    What programs copy of constants, such as packed weights, they copy once, when the model is made. That took
+    ``prepare_seconds``, choosing the programs ``choose_seconds``, and to generate and compile their code
+    ``compile_seconds``. ``memory_bytes`` is what lies between calls, which the next run
     reuses. Names are the model's own. Runs in several threads go one after the other; the kernels' own
     threads are as their programs say.
     """
@@ -53,7 +54,9 @@ class Model:
         GraphError where one cannot be compiled, or has other arrays than its kernel. Compilers wait while the
         machine measures."""
         self.graph = graph
+        begin = time.perf_counter()
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
+        chosen = time.perf_counter()
         parts = {name: parts_of(graph, name, program) for name, program in self.programs.items()}
         codes = {
             (name, part): _code(program, policy)
@@ -61,6 +64,7 @@ class Model:
             for part, program in both.items()
         }
         functions = _loaded(codes)
+        self.choose_seconds, self.compile_seconds = chosen - begin, time.perf_counter() - chosen
         self.workspace_bytes = max((code.workspace_bytes for code in codes.values()), default=0)
         self._workspace = aligned(self.workspace_bytes)
         places = plan(graph)
