@@ -1,9 +1,9 @@
 """Which nodes become one kernel: a contraction with what it feeds.
 
 A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes in
-their order: a bias, an activation, a residual, a normalisation by rows. Two contractions joined by a softmax, which is
-attention, are one kernel. Others begin where nothing like that is near. What only prepares for one reader,
-such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
+their order: a bias, an activation, a residual, a normalisation by rows. Two contractions joined by a softmax,
+which is attention, are one kernel. Others begin where nothing like that is near. What only prepares for one
+reader, such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
 
 A kernel has few lines, for listing the moves of a long text takes long, and no two kernels need each other's
 results.
