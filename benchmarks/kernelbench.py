@@ -270,9 +270,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("path", type=Path, help="a checkout of KernelBench")
-    parser.add_argument(
-        "--report", action=kernelbench_report.Report, help="a file of rows, to tell what they come to"
-    )
+    parser.add_argument("--report", action=kernelbench_report.Report, help="what a file of rows comes to")
     parser.add_argument("--levels", default="1,2", help="such as 1,2,3")
     parser.add_argument("--only", default="", help="problems whose file has this in its name")
     parser.add_argument("--against", default="eager", help="eager,inductor")
