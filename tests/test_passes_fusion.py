@@ -182,3 +182,29 @@ def test_strided_windows_whose_last_columns_are_one_panel():
     x, w = b.input("x", "f32", (1, 8, 152)), b.input("w", "f32", (8, 8, 3))
     b.output("y", convolve(b, x, w, strides=[2], pads=[(1, 1)]))
     assert any(" += " in line and "16:v" in line for line in lines(b.program()))
+
+
+def test_long_functions_run_on_into_the_room_that_a_convolutions_rows_have():
+    """Rows of 14 results lie 16 apart, behind a window of 3."""
+    b = Builder("k")
+    y = convolve(b, b.input("x", "f32", (2, 4, 16, 16)), b.input("w", "f32", (8, 4, 3, 3)))
+    b.output("y", elementwise(b, "tanh", y))
+    (computed,) = [line for line in lines(b.program()) if "tanh" in line]
+    assert "16:v ty[" in computed
+
+
+def test_each_phase_of_a_strided_transposed_convolution_is_tiled():
+    """One phase reads a copy with its rows merged: the others find the windows of the input as they were."""
+    b = Builder("k")
+    x, w = b.input("x", "f32", (2, 8, 6, 12)), b.input("w", "f32", (8, 16, 3, 3))
+    b.output("y", convolve_transposed(b, x, w, strides=[2, 2]))
+    sums = [line for line in lines(b.program()) if "+=" in line]
+    assert len(sums) >= 4 and all(":v acc" in line for line in sums), "\n".join(sums)
+
+
+def test_a_pass_that_may_make_few_moves_keeps_some_for_threads():
+    b = Builder("k")
+    b.output("y", elementwise(b, "relu", product(b, 512, 512, 512)))
+    sketch = Sketch(context(b.program(), WIDE, "reassoc"), most=30)
+    PASSES["heuristic"].run(sketch)
+    assert len(sketch.moves) <= 30 and sketch.moves[-1].name == "parallelize"

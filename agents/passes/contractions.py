@@ -353,6 +353,8 @@ def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:
     array = leaf_at(sketch, operation).op.target.array
     root = leaf_at(sketch, operation).path[0]
     scope = [leaf for leaf in sketch.program.leaves if leaf.path[0] == root and leaf.scopes]
+    # Other sums beside it, such as that over columns which were cut off, get tiles of their own.
+    scope = [leaf for leaf in scope if not leaf.op.accumulate or leaf.op.target.array == array]
     for provenance in dict.fromkeys(leaf.scopes[-1].provenance for leaf in scope):
         write_out(sketch, provenance, max(tile.rows * tile.vectors, 8))
     if tile.width not in widths_for(sketch.program, [leaf_at(sketch, operation)], sketch.context.target):

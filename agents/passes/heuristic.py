@@ -21,9 +21,19 @@ from agents.passes.threads import share_work, spread_sums
 from agents.passes.vectors import vectorise_all
 from dojo_core.recipes import Sketch
 
+FOR_THREADS = 20  # moves that are held back for the last step, which pays most, where there may not be more
+
 
 def heuristic(sketch: Sketch) -> None:
-    """Play the whole pass; moves that are refused are left out."""
+    """Play the whole pass; moves that are refused are left out, and those for which there is no room."""
+    most, sketch.most = sketch.most, sketch.most - FOR_THREADS
+    _by_structure(sketch)
+    sketch.most = most
+    share_work(sketch)
+
+
+def _by_structure(sketch: Sketch) -> None:
+    """All steps but the last."""
     use_reciprocals(sketch)
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         dense_rows(sketch, provenance)
@@ -35,11 +45,11 @@ def heuristic(sketch: Sketch) -> None:
     spread_sums(sketch)
     align_orders(sketch)
     fuse_all(sketch)
-    recompute_far(sketch)
+    if recompute_far(sketch):
+        fuse_all(sketch)
     recompute_near(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
     sum_in_registers(sketch)
     ask_ahead(sketch)
     stream_results(sketch)
-    share_work(sketch)

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from agents import passes
 from dojo_core import moves
-from dojo_core.game import Game, GameFull
 from dojo_core.measure import sealed
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.places import cache_directory
-from dojo_core.moves import IllegalMove
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -22,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def heuristic(start: Program, policy: str = "reassoc") -> Program:
-    """What the heuristic pass plays from a program on this machine's CPU; the program where it fails.
+    """What the heuristic pass plays from a program on this machine's CPU.
 
     Kept by the program's text, the policy, the machine, and the sources of passes and moves.
     """
@@ -33,13 +31,7 @@ def heuristic(start: Program, policy: str = "reassoc") -> Program:
             return parse(bytes(kept).decode())
         except TextError:  # another version's, whose text form was another
             log.info("%s cannot be read: the pass plays again", path)
-    game = Game.new(start, policy=policy)
-    try:
-        passes.play_pass(game, "heuristic")
-    except (IllegalMove, GameFull) as fault:
-        log.warning("The heuristic pass did not finish %s, which runs as it is: %s", start.name, fault)
-        return start
-    program = game.current.program
+    program = passes.passed(start, "heuristic", policy)
     sealed.keep(path, program.text.encode())
     return program
 

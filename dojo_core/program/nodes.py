@@ -99,7 +99,7 @@ class Access:
     @property
     def indirect(self) -> bool:
         """Does an index go through a table or an array?"""
-        return any(isinstance(i, Indirect) for i in self.index)
+        return any(isinstance(index, Indirect) for index in self.index)
 
     @property
     def indices(self) -> tuple[Access, ...]:
@@ -235,10 +235,14 @@ class Op:
         """All that is read: the operands, then what their indices and the target's are read from; an
         accumulation reads its target besides."""
         sources = self.sources
-        for access in (*sources, self.target):
-            if access.indirect:
-                return (*sources, *[index for each in (*sources, self.target) for index in each.indices])
-        return sources
+        if not self.indirect:
+            return sources
+        return (*sources, *[index for each in (*sources, self.target) for index in each.indices])
+
+    @property
+    def indirect(self) -> bool:
+        """Does an index go through a table or an array?"""
+        return self.target.indirect or any(o.indirect for o in self.sources)
 
     def substitute(self, images: Mapping[int, Affine]) -> Op:
         """The same operation with its iterators replaced (its provenance stays)."""
@@ -312,6 +316,11 @@ class Scope:
     def arrays(self) -> frozenset[str]:
         """Names of all arrays that operations below read or write."""
         return frozenset(self.summary.first_accessed)
+
+    @derived
+    def indirect(self) -> bool:
+        """Does an index below go through a table or an array?"""
+        return any(child.indirect for child in self.body)
 
 
 Node = Scope | Op
