@@ -30,6 +30,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import agents.torch_backend  # noqa: F401  (registers the backend)
+from benchmarks import kernelbench_report
 from benchmarks.guarded import guarded
 
 GFLOPS, MEGABYTES = 1.0, 48.0  # of one run: operations, and inputs, weights and outputs together
@@ -269,6 +270,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("path", type=Path, help="a checkout of KernelBench")
+    parser.add_argument("--report", action=kernelbench_report.Report, help="what a file of rows comes to")
     parser.add_argument("--levels", default="1,2", help="such as 1,2,3")
     parser.add_argument("--only", default="", help="problems whose file has this in its name")
     parser.add_argument("--against", default="eager", help="eager,inductor")

@@ -147,6 +147,14 @@ def test_a_reduction_over_rows_is_a_kernel_of_its_own() -> None:
     assert calls(graph) == ["matmul0 = matmul(x, w)", "sum1 = sum(matmul0)"]
 
 
+def test_rows_in_another_order_than_the_product_s_are_a_kernel_of_their_own_too() -> None:
+    m = Drawn()
+    x, w, c = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("c", 16, 8)
+    turned = m.map("add", "a + b", m.transpose(m.matmul(x, w), 1, 0), c)
+    graph = m.built(m.reduce("sum", turned, 1))
+    assert calls(graph) == ["add2 = matmul_add(x, w, c)", "sum3 = sum(add2)"]
+
+
 def test_what_two_kernels_read_is_computed_once() -> None:
     m = Drawn()
     x, w, v = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("v", 16, 16)
@@ -259,6 +267,17 @@ def test_what_is_made_of_constants_alone_is_worked_out_once() -> None:
     assert list(graph.constants) == ["mul1"]
     np.testing.assert_allclose(graph.constants["mul1"], m.constants["w"].T * m.constants["scale"], rtol=1e-6)
     assert graph.constants["mul1"].dtype == np.float32
+
+
+def test_what_hangs_on_constants_alone_within_a_node_is_a_constant_too() -> None:
+    m = Drawn()
+    x, w, v = m.input("x", 8, 16), m.weight("w", 16, 16), m.constant("v", np.arange(16.0, dtype=np.float32))
+    y = m.matmul(x, w)
+    graph = m.built(m.map("norm", "a * rsqrt(b + 0.5)", y, v))
+    (kernel,) = graph.kernels.values()
+    assert "rsqrt" not in kernel.program.text and len(kernel.program.inputs) == 3
+    inputs = m.drawn()
+    check(graph, inputs, inputs["x"] @ m.constants["w"] / np.sqrt(m.constants["v"] + 0.5))
 
 
 def test_what_takes_long_to_work_out_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

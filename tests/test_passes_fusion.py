@@ -160,6 +160,30 @@ def test_a_write_that_meets_no_read_is_dead_though_another_write_follows():
     assert "may be read" in str(why(program, "drop_dead t"))
 
 
+def test_rows_that_no_tile_divides_are_cut_and_so_is_what_follows():
+    b = Builder("k")
+    b.output("y", elementwise(b, "relu", product(b, 67, 16, 256)))
+    tiles = [line for line in lines(b.program()) if " += " in line]
+    assert len(tiles) == 2 and all("16:v" in tile for tile in tiles)
+    assert "x[{1}*13+{3},{2}]" in tiles[0] and "+65," in tiles[1]  # 65 rows in tiles of 13, and the last two
+
+
+def test_one_padded_image_is_one_run_of_its_rows_without_a_copy():
+    b = Builder("k")
+    x, w = b.input("x", "f32", (1, 16, 7, 7)), b.input("w", "f32", (16, 16, 3, 3))
+    b.output("y", elementwise(b, "relu", convolve(b, x, w, pads=[(1, 1)] * 2)))
+    played = lines(b.program())
+    (tile,) = [line for line in played if " += " in line]
+    assert tile.count("16:v") == 1 and not any(line.startswith("wt") for line in played)
+
+
+def test_strided_windows_whose_last_columns_are_one_panel():
+    b = Builder("k")
+    x, w = b.input("x", "f32", (1, 8, 152)), b.input("w", "f32", (8, 8, 3))
+    b.output("y", convolve(b, x, w, strides=[2], pads=[(1, 1)]))
+    assert any(" += " in line and "16:v" in line for line in lines(b.program()))
+
+
 def test_long_functions_run_on_into_the_room_that_a_convolutions_rows_have():
     """Rows of 14 results lie 16 apart, behind a window of 3."""
     b = Builder("k")

@@ -64,6 +64,24 @@ def test_the_backend_is_found_by_its_name():
     assert "dojo" in torch._dynamo.list_backends(exclude_tags=())
 
 
+def test_what_compiling_took_is_in_the_log(caplog):
+    with caplog.at_level("INFO", "agents.torch_backend"), torch.no_grad():
+        torch.compile(lambda x: x + 1, backend="dojo")(torch.ones(3))
+    (record,) = [r for r in caplog.records if r.getMessage().startswith("Compiled: ")]
+    assert set(record.args) == {"build", "play", "compile", "prepare"}
+    assert 0 < record.args["compile"] < 600
+
+
+def test_results_that_are_constants_or_arguments_are_given_too():
+    def model(x):
+        return x * 2, torch.ones(2, 3), x
+
+    compiled, x = torch.compile(model, backend="dojo"), torch.randn(2, 3)
+    with torch.no_grad():
+        for ours, theirs in zip(compiled(x), model(x), strict=True):
+            alike(ours, theirs)
+
+
 def test_tensors_lie_as_pytorch_has_them_and_nothing_is_copied(parts):
     def model(image):
         return (

@@ -187,6 +187,7 @@ REDUCTIONS = {
         x.logsumexp(1),
         F.softmin(x, 0),
         x.half().softmax(2),
+        aten._safe_softmax(x.masked_fill(x[..., :1] > 0, -torch.inf), -1),  # rows of -inf alone too
     ),
     "scans": lambda x: (x.cumsum(1), x.cumprod(2), INT.cumsum(0), x.flip(1).cumsum(1).flip(1)),
     "numbers": lambda x: (x[0, 0, 0].softmax(0), x[0, 0, 0].sum(), x[0, 0, 0].cumsum(0), x[0, 0, 0].argmax()),

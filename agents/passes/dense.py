@@ -168,11 +168,14 @@ def _around(sketch: Sketch, operation: Provenance, window: Access) -> int:
 def _stage(
     sketch: Sketch, operation: Provenance, window: Access, image: int, inner: Provenance | None
 ) -> tuple[str, str]:
-    """Copies with room: of what is read, one row after the other; of the result, in rows as long."""
+    """Arrays with room: what is read, one row after the other, copied where it is an input or several images;
+    a copy of the result, in rows as long."""
     length = _row_length(sketch, window)
     leaf = leaf_at(sketch, operation)
-    source = fresh_name(sketch.program, "w" + window.array[:20])
-    sketch.play("stage_read", window.array, sketch.place(leaf.path[:image]) if image else "root", source)
+    source = window.array
+    if image or source in sketch.program.interface:
+        source = fresh_name(sketch.program, "w" + window.array[:20])
+        sketch.play("stage_read", window.array, sketch.place(leaf.path[:image]) if image else "root", source)
     dims = buffer_named(sketch.program, source).dims
     if dims[-1].size < length:
         sketch.play("pad_dim", source, len(dims) - 1, length)

@@ -42,11 +42,13 @@ def shared_scopes(sketch: Sketch, one: Provenance, other: Provenance) -> int:
 
 
 def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) -> None:
-    """Bring the scopes around an operation into an order. Raises IllegalMove."""
+    """Bring scopes around an operation into an order. Raises IllegalMove."""
     depths = {s.provenance: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}
     place = sketch.place(leaf_at(sketch, operation).path)
     if any(b not in depths for b in provenances):
         raise NoSuchPlace("The nests are not apart.")
+    if not provenances:
+        return
     RECIPES["permute"].run(sketch, place, *(depths[b] for b in provenances))
 
 

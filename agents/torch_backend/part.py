@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,17 +24,43 @@ from agents.torch_backend.settings import Settings
 from agents.torch_backend.tensors import Values, from_stored, stored
 from dojo_core.graph import GraphError, Model, Tensor, build
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class _Port:
-    """A tensor of PyTorch's as the model has it: under a name, with its axes in an order."""
+    """A tensor of PyTorch's as the model has it: under a name, with its axes in an order, densely.
+
+    ``strides``: those of such a tensor.
+    """
 
     name: str
     order: Order
     dtype: torch.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def of(name: str, value: torch.Tensor) -> _Port:
+        order = order_of(value)
+        dense = torch.empty([value.shape[axis] for axis in order], device="meta").permute(inverse(order))
+        return _Port(name, order, value.dtype, tuple(value.shape), dense.stride())
+
+    @property
+    def turned(self) -> bool:
+        return list(self.order) != sorted(self.order)
 
     def values(self, tensor: torch.Tensor) -> Values:
         return stored(tensor.permute(self.order))
+
+    def dense(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor, or a copy of it that lies densely."""
+        if tensor.stride() == self.strides and not tensor.is_neg():
+            return tensor
+        return tensor.resolve_neg().permute(self.order).contiguous()
+
+    def empty(self) -> torch.Tensor:
+        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype)
 
     def tensor(self, values: Values) -> torch.Tensor:
         return from_stored(values, self.dtype).permute(inverse(self.order))
@@ -79,12 +107,11 @@ class Part:
         return self._model
 
     def _input(self, tensor: Tensor, value: torch.Tensor) -> _Port:
-        order = order_of(value)
-        port = _Port(tensor.name, order, value.dtype)
-        if list(order) != sorted(order):
-            port = _Port(f"{tensor.name}.stored", order, value.dtype)
-            as_stored = ordered(tensor, port.name, order)
-            self._nodes.append(reordering(as_stored, tensor, inverse(order)))
+        port = _Port.of(tensor.name, value)
+        if port.turned:
+            port = replace(port, name=f"{tensor.name}.stored")
+            as_stored = ordered(tensor, port.name, port.order)
+            self._nodes.append(reordering(as_stored, tensor, inverse(port.order)))
             tensor = as_stored
         self._inputs.append(tensor)
         return port
@@ -96,17 +123,18 @@ class Part:
         if node.name in self._numbers:
             return self._numbers[node.name]
         tensor, value = tensor_of(tensor_name(node), node.meta["val"]), node.meta["val"]
-        order = order_of(value)
-        if list(order) == sorted(order):
-            return _Port(tensor.name, order, value.dtype)
-        as_stored = ordered(tensor, f"{tensor.name}.stored", order)
+        port = _Port.of(tensor.name, value)
+        if not port.turned:
+            return port
+        as_stored = ordered(tensor, f"{tensor.name}.stored", port.order)
         if all(each.name != f"{as_stored.name}.order" for each in self._nodes):
-            self._nodes.append(reordering(tensor, as_stored, order))
-        return _Port(as_stored.name, order, value.dtype)
+            self._nodes.append(reordering(tensor, as_stored, port.order))
+        return replace(port, name=as_stored.name)
 
     def _compile(self) -> None:
         weights = {name: self._fixed[k] for name, k in self._numbers.items() if k in self._fixed}
         constants = {**self._constants, **weights}
+        begin = time.perf_counter()
         wanted = dict.fromkeys(result.name for result in self._results if isinstance(result, _Port))
         try:
             with _disable_current_modes():  # constants are real, whatever PyTorch is tracing
@@ -118,10 +146,22 @@ class Part:
                     {name: stored(tensor) for name, tensor in constants.items()},
                     [tensor_of(name, tensor) for name, tensor in constants.items()],
                 )
+            built = time.perf_counter()
             self._model = Model(graph, choice(graph, self._settings), self._settings.policy)
         except GraphError as fault:
             raise Refusal(str(fault).rstrip(".")) from fault
+        self._direct = {*wanted} == {*self._model.computed}
         self._versions = {k: _version(tensor) for k, tensor in self._fixed.items()}
+        log.info(
+            "Compiled: %(build).1f s for the graph, %(play).1f s for programs, %(compile).1f s for code, "
+            "%(prepare).1f s for weights.",
+            {
+                "build": built - begin,
+                "play": self._model.choose_seconds,
+                "compile": self._model.compile_seconds,
+                "prepare": self._model.prepare_seconds,
+            },
+        )
 
     def __call__(self, *given: torch.Tensor) -> list[Any]:
         """Raises IndexError where a place that is data lies beyond what it leads to."""
@@ -132,16 +172,30 @@ class Part:
                 self._compile()
         _threads(torch.get_num_threads())
         try:
-            values = self._model.run({port.name: port.values(given[k]) for k, port in self._ports.items()})
+            results = self._run(given) if self._direct else self._run_on_arrays(given)
         except GraphError as fault:
             raise IndexError(str(fault)) from None
-        return [_taken(result, values, given) for result in self._results]
+        return [
+            results[result.name] if isinstance(result, _Port) else None if result is None else given[result]
+            for result in self._results
+        ]
 
+    def _run(self, given: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Results by name, which kernels write where the tensors lie."""
+        inputs = {port.name: port.dense(given[k]) for k, port in self._ports.items()}
+        for k, port in self._ports.items():
+            if port.name in self._model.checked:
+                self._model.check(port.name, port.values(given[k]))
+        outputs = {port.name: port.empty() for port in self._results if isinstance(port, _Port)}
+        self._model.run_at({name: tensor.data_ptr() for name, tensor in (inputs | outputs).items()})
+        return outputs
 
-def _taken(result: _Port | int | None, values: Mapping[str, Values], given: Sequence[torch.Tensor]) -> Any:
-    if isinstance(result, _Port):
-        return result.tensor(values[result.name])
-    return None if result is None else given[result]
+    def _run_on_arrays(self, given: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The same where a result is an argument or a constant, of which the model makes a copy."""
+        values = self._model.run({port.name: port.values(given[k]) for k, port in self._ports.items()})
+        return {
+            port.name: port.tensor(values[port.name]) for port in self._results if isinstance(port, _Port)
+        }
 
 
 def _version(tensor: torch.Tensor) -> tuple[int, int]:

@@ -39,6 +39,12 @@ def choices(
     return chosen
 
 
+def chooser(graph: Graph, source: str = "best", records: Records | None = None) -> Choose:
+    """The same for ``Model``, which asks for a kernel when its turn comes."""
+    kernels = {kernel.program.hash: kernel for kernel in graph.kernels.values()}
+    return lambda start: _choice(kernel_game(kernels[start.hash]), source, records).program
+
+
 def _choice(start: Game, source: str, records: Records | None) -> Choice:
     if source == "best" and records is not None:
         recorded = of_record(records, start, start.policy)

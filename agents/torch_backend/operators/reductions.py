@@ -222,6 +222,20 @@ def softmax(c: Call, self: Array, dim: int, half_to_float: object = None) -> Arr
     return c.formula("e / s", e=power, s=p.reduce(c.b, "+", power, dim, keepdims=True))
 
 
+@aten("_safe_softmax", kind=Kind.REDUCTION)
+def safe_softmax(c: Call, self: Array, dim: int, dtype: object = None) -> Array:
+    """As attention takes it: a row of -inf, of which nothing is seen, gives 0."""
+    if not self.axes:
+        return c.formula("select(x == i, 0, x - x + 1)", x=self, i=-math.inf)
+    x = p.convert(c.b, self, wide(c.dtype))
+    top = p.reduce(c.b, "max", x, dim, keepdims=True)
+    finite = p.formula(c.b, "select(m == i, 0, m)", m=top, i=-math.inf)
+    power = p.formula(c.b, "exp(x - m)", x=x, m=finite)
+    total = p.reduce(c.b, "+", power, dim, keepdims=True)
+    divisor = p.formula(c.b, "select(s == 0, 1, s)", s=total)
+    return c.formula("e / s", e=power, s=divisor)
+
+
 @aten("_log_softmax", "log_softmax.int", kind=Kind.REDUCTION)
 def log_softmax(c: Call, self: Array, dim: int, half_to_float: object = None) -> Array:
     if not self.axes:
