@@ -5,6 +5,10 @@ nothing is copied. Problems run in a process that may crash. One is correct wher
 eager's for several seeds by KernelBench's own tolerance; what stays in PyTorch is told. Times are taken in
 interleaved rounds.
 
+``--json FILE`` has a row (``Row``) for each problem that was ever run into it, written after each of them.
+What is correct there under the same settings is not run again, so that a run that was broken off goes on
+where it was; another file, or none, begins anew.
+
 The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved wherever it
 stands, if the problem can still be built, until a run needs at most GFLOPS and MEGABYTES.
 """
@@ -16,10 +20,10 @@ import ast
 import json
 import logging
 import math
-import re
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +35,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import agents.torch_backend  # noqa: F401  (registers the backend)
 from benchmarks.guarded import guarded
+from dojo_core.files import replace_text
 
 GFLOPS, MEGABYTES = 1.0, 48.0  # of one run: operations, and inputs, weights and outputs together
 TOLERANCE = 1e-4  # KernelBench's, absolute and relative, of f32
@@ -41,7 +46,8 @@ DEADLINE = 600.0  # seconds for one problem
 
 @dataclass
 class Row:
-    """What came of a problem. ``seconds`` of a run, by contender: the median of the rounds' medians."""
+    """What came of a problem. ``seconds`` of a run, by contender: the median of the rounds' medians.
+    ``settings``: what the results hang on besides the problem."""
 
     level: int
     name: str
@@ -51,6 +57,12 @@ class Row:
     stays: list[str] = field(default_factory=list)  # what the log says of PyTorch's part
     compiling: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> tuple[int, int]:
+        """Its level and number."""
+        return self.level, _number(self.name)
 
 
 # ---------------------------------------------------------------------------- problems
@@ -146,7 +158,7 @@ def told(stays: list[str]) -> Iterator[None]:
 
 def ran(path: Path, others: Sequence[str], budget: int, rounds: int) -> Row:
     """One problem: compiled, held against eager, timed."""
-    row = Row(int(re.sub(r"\D", "", path.parent.name)), path.stem)
+    row = Row(_problem(path)[0], path.stem)
     try:
         names, row.halvings = scaled(path.read_text())
         with told(row.stays), torch.no_grad():
@@ -279,29 +291,63 @@ def main() -> None:
     parser.add_argument(
         "--jobs", type=int, default=1, help="problems at once; more than 1 is for results alone"
     )
-    parser.add_argument("--json", type=Path, help="a file for all rows")
+    parser.add_argument("--json", type=Path, help="a file for all rows; goes on where it was")
     given = parser.parse_args()
     folders = [given.path / "KernelBench" / f"level{level}" for level in given.levels.split(",")]
-    paths = [path for folder in folders for path in sorted(folder.glob("*.py"), key=_number)]
+    paths = [path for folder in folders for path in sorted(folder.glob("*.py"), key=_problem)]
     paths = [path for path in paths if given.only in path.name]
     if not paths:
         parser.error(f"{given.path} has no such problem: is it a checkout of KernelBench?")
 
+    settings = {
+        "against": sorted(given.against.split(",")),
+        "budget": given.budget,
+        "rounds": given.rounds,
+        "gflops": GFLOPS,
+        "megabytes": MEGABYTES,
+    }
+    print(table(run_all(paths, settings, given.jobs, given.json)), end="")
+
+
+def run_all(paths: Sequence[Path], settings: Mapping[str, Any], jobs: int, file: Path | None) -> list[Row]:
+    """The problems' rows. Those that the file has as correct under these settings are taken from there, the
+    others are put into it as they come."""
+    known = {row.problem: row for row in _read(file)}
+
+    def is_open(path: Path) -> bool:
+        row = known.get(_problem(path))
+        return row is None or row.status != "correct" or row.settings != settings
+
+    left = [path for path in paths if is_open(path)]
+
     def one(number: int) -> Row:
-        return ran(paths[number], given.against.split(","), given.budget, given.rounds)
+        return ran(left[number], settings["against"], settings["budget"], settings["rounds"])
 
-    results = guarded(one, len(paths), DEADLINE, given.jobs)
-    rows = [
-        each if isinstance(each, Row) else Row(int(path.parent.name[5:]), path.stem, each)
-        for each, path in zip(results, paths, strict=True)
-    ]
-    print(table(rows), end="")
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    def came(number: int, result: Row | str) -> None:
+        path = left[number]
+        row = result if isinstance(result, Row) else Row(_problem(path)[0], path.stem, result)
+        row.settings = settings
+        known[row.problem] = row
+        print(f"level {row.level}, {row.name}: {row.status} {row.message}", file=sys.stderr)
+        if file is not None:
+            rows = [asdict(known[problem]) for problem in sorted(known)]
+            replace_text(file, json.dumps(rows, indent=1))
+
+    guarded(one, len(left), DEADLINE, jobs, came)
+    return [known[_problem(path)] for path in paths]
 
 
-def _number(path: Path) -> int:
-    return int(path.name.partition("_")[0])
+def _read(file: Path | None) -> list[Row]:
+    return [Row(**row) for row in json.loads(file.read_text())] if file is not None and file.exists() else []
+
+
+def _problem(path: Path) -> tuple[int, int]:
+    """The level and number of a problem's file, ``level1/7_Norm.py``."""
+    return int(path.parent.name.removeprefix("level")), _number(path.stem)
+
+
+def _number(name: str) -> int:
+    return int(name.partition("_")[0])
 
 
 if __name__ == "__main__":

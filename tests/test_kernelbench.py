@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from benchmarks.kernelbench import GFLOPS, MEGABYTES, needs, ran, scaled, table
+from benchmarks import kernelbench
+from benchmarks.kernelbench import GFLOPS, MEGABYTES, Row, needs, ran, run_all, scaled, table
 
 SOURCE = """
 import torch
@@ -54,3 +55,22 @@ def test_a_problem_is_held_against_pytorch(tmp_path, monkeypatch):
     assert (row.level, row.name, row.status, row.message, row.stays) == (1, "7_Norm", "correct", "", [])
     assert set(row.seconds) == {"eager", "dojo"}
     assert re.search(r"Level 1: 1 of 1 correct, 1 of them whole in the Dojo\.", table([row]))
+
+
+def test_a_file_of_rows_goes_on_where_it_was(tmp_path, monkeypatch):
+    paths = [tmp_path / "level1" / f"{k}_Norm.py" for k in (2, 10)]
+    settings = {"against": ["eager"], "budget": 0, "rounds": 0}
+    file, fails = tmp_path / "rows.json", {"10_Norm"}
+
+    def ran_or_not(path, against, budget, rounds):
+        return Row(1, path.stem, "error" if path.stem in fails else "correct", f"round {rounds}")
+
+    monkeypatch.setattr(kernelbench, "ran", ran_or_not)
+    assert [row.status for row in run_all(paths, settings, 1, file)] == ["correct", "error"]
+    fails = {"2_Norm"}  # which is there, and not run again; what failed is
+    rows = run_all(paths, settings, 1, file)
+    assert [(row.name, row.status) for row in rows] == [("2_Norm", "correct"), ("10_Norm", "correct")]
+    assert run_all(paths[1:], settings, 1, file) == rows[1:]
+    other = run_all(paths[1:], {**settings, "rounds": 3}, 1, file)  # under others it is run
+    assert [row.message for row in other] == ["round 3"]
+    assert [row.message for row in run_all(paths[:1], settings, 1, file)] == ["round 0"]
