@@ -2,28 +2,31 @@
 
 ``python -m benchmarks.kernelbench PATH`` takes a checkout of ScalingIntelligence/KernelBench, of which
 nothing is copied. Problems run in a process that may crash. One is correct where its outputs agree with
-eager's for several seeds by KernelBench's own tolerance; what stays in PyTorch is told. Times are taken in
-interleaved rounds.
+eager's for several seeds by KernelBench's own tolerance, or, where they do not, are nearer than eager's to
+what the problem gives in float64; what stays in PyTorch is told. Times are taken in interleaved rounds.
+Recurrent layers go to all contenders (``torch._dynamo.config.allow_rnn``).
 
 ``--json FILE`` has a row (``Row``) for each problem that was ever run into it, written after each of them.
 What is correct there under the same settings is not run again, so that a run that was broken off goes on
 where it was; another file, or none, begins anew.
 
 The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved wherever it
-stands, if the problem can still be built, until a run needs at most GFLOPS and MEGABYTES.
+stands, if the problem can still be built, until a run needs at most GFLOPS and MEGABYTES. Where no number can
+be halved so, it is halved in one place alone; what is too large even then runs at its smallest.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import json
 import logging
 import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -111,21 +114,22 @@ def needs(names: dict[str, Any]) -> tuple[float, float]:
     with FakeTensorMode(), torch.no_grad(), FlopCounterMode(display=False) as counted:
         model, inputs = made(names)
         outputs = model(*inputs)
-    tensors = [*inputs, *model.parameters(), *(outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+    tensors = [*inputs, *model.parameters(), *_several(outputs)]
     size = sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
     return counted.get_total_flops() / 1e9, size / 1e6
 
 
 def scaled(source: str) -> tuple[dict[str, Any], int]:
-    """A problem that fits, and how often a size was halved. Raises ValueError where none fits."""
+    """A problem that fits, or the smallest that can be built, and how often a size was halved."""
     names, sizes = problem(source, {})
-    chosen, fixed, halvings = dict(enumerate(sizes)), set[int](), 0
+    chosen, fixed, halvings = dict(enumerate(sizes)), set[tuple[int, int]](), 0
     need = needs(names)
     while need[0] > GFLOPS or need[1] > MEGABYTES:
-        largest = max((size for size in chosen.values() if size not in fixed and size > 1), default=0)
-        if not largest:
-            raise ValueError(f"It needs {need[0]:.3g} GFLOP and {need[1]:.3g} MB however it is halved.")
-        tried = {k: size // 2 if size == largest else size for k, size in chosen.items()}
+        found = _to_halve(chosen, fixed)
+        if found is None:
+            break
+        key, places = found
+        tried = {k: size // 2 if k in places else size for k, size in chosen.items()}
         try:
             other, _ = problem(source, tried)
             less = needs(other)
@@ -134,8 +138,21 @@ def scaled(source: str) -> tuple[dict[str, Any], int]:
         if less != need and less[0] <= need[0] and less[1] <= need[1]:
             names, chosen, need, halvings = other, tried, less, halvings + 1
         else:
-            fixed.add(largest)
+            fixed.add(key)
     return names, halvings
+
+
+def _to_halve(
+    chosen: dict[int, int], fixed: set[tuple[int, int]]
+) -> tuple[tuple[int, int], Collection[int]] | None:
+    """The places of the largest size that is not fixed, under a key for it; where all are, one place."""
+    for size in sorted({size for size in chosen.values() if size > 1}, reverse=True):
+        if (size, -1) not in fixed:
+            return (size, -1), [k for k, other in chosen.items() if other == size]
+    for k, size in sorted(chosen.items(), key=lambda item: -item[1]):
+        if size > 1 and (size, k) not in fixed:
+            return (size, k), [k]
+    return None
 
 
 # ---------------------------------------------------------------------------- one problem
@@ -161,7 +178,7 @@ def ran(path: Path, others: Sequence[str], budget: int, rounds: int) -> Row:
     row = Row(_problem(path)[0], path.stem)
     try:
         names, row.halvings = scaled(path.read_text())
-        with told(row.stays), torch.no_grad():
+        with told(row.stays), torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
             _compare(names, row, others, budget, rounds)
     except Exception as fault:  # a row says so, and the other problems go on
         row.status, row.message = "error", f"{type(fault).__name__}: {str(fault)[:400]}"
@@ -186,13 +203,22 @@ def _compare(names: dict[str, Any], row: Row, others: Sequence[str], budget: int
     for seed in range(SEEDS):
         torch.manual_seed(seed)
         inputs = names["get_inputs"]()
-        wanted = model(*inputs)
-        for name, function in compiled.items():
+
+        def run(function: Callable[..., Any], inputs: Sequence[Any] = inputs, seed: int = seed) -> Any:
             _restore(model, state)
-            apart = _apart(function(*inputs), wanted)
+            torch.manual_seed(seed)  # what a model draws, such as dropout's mask, is the same for all
+            return function(*inputs)
+
+        wanted = run(model)
+        for name, function in compiled.items():
+            ours = run(function)
+            apart = _apart(ours, wanted)
             if apart and name != "inductor":
                 row.status, row.message = "wrong", f"{name}: {apart}"
-                return
+                exact = run(copy.deepcopy(model).double(), [_double(x) for x in inputs])
+                if not _nearer(ours, wanted, exact):
+                    return
+                row.status, row.message = "correct", f"{row.message}, nearer than eager to float64"
         _restore(model, state)
     if not rounds:
         return
@@ -207,10 +233,26 @@ def _restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
             value.copy_(state[key])
 
 
+def _double(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _nearer(ours: Any, wanted: Any, exact: Any) -> bool:
+    """Are results nearer to exact ones than those that were wanted are?"""
+    errors = [
+        max((a - b).abs().max().item() for a, b in zip(_several(each), _several(exact), strict=True))
+        for each in (ours, wanted)
+    ]
+    return errors[0] < errors[1]
+
+
+def _several(results: Any) -> Sequence[torch.Tensor]:
+    return results if isinstance(results, (list, tuple)) else [results]
+
+
 def _apart(ours: Any, wanted: Any) -> str:
     """How results differ, empty where they agree."""
-    pairs = zip(ours, wanted, strict=True) if isinstance(wanted, (list, tuple)) else [(ours, wanted)]
-    for mine, theirs in pairs:
+    for mine, theirs in zip(_several(ours), _several(wanted), strict=True):
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
             return f"{mine.dtype} {list(mine.shape)} for {theirs.dtype} {list(theirs.shape)}"
         if not torch.allclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):

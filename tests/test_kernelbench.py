@@ -1,11 +1,13 @@
 """benchmarks.kernelbench: a problem of KernelBench's form, scaled and held against PyTorch."""
 
+import math
 import re
 
 import pytest
+import torch
 
 from benchmarks import kernelbench
-from benchmarks.kernelbench import GFLOPS, MEGABYTES, Row, needs, ran, run_all, scaled, table
+from benchmarks.kernelbench import GFLOPS, MEGABYTES, Row, _nearer, needs, ran, run_all, scaled, table
 
 SOURCE = """
 import torch
@@ -43,6 +45,39 @@ def test_a_size_that_others_ask_for_stays():
     source = SOURCE.replace("return [8]", "return [512]").replace("SIZE = 4, 1024 * 8", "SIZE = 4, 64 * 128")
     names, _ = scaled(source)
     assert names["CHANNELS"] == 512  # 512 groups go into no fewer channels
+
+
+def test_where_sizes_hang_on_each_other_one_place_is_halved_alone():
+    """As many channels as the image is wide, so that neither can be halved: the batch can."""
+    source = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width)
+
+    def forward(self, x):
+        return self.norm(x)
+
+WIDTH = 1024
+BATCH = 1024
+
+def get_inputs():
+    return [torch.rand(8, BATCH, 1024)]
+
+def get_init_inputs():
+    return [WIDTH]
+"""
+    names, halvings = scaled(source)
+    assert (names["WIDTH"], names["BATCH"], halvings) == (1024, 512, 1)
+
+
+def test_nearer_to_float64_than_eager_is_correct():
+    exact = torch.tensor([1.0], dtype=torch.float64)
+    near, far = torch.tensor([1.0]), torch.tensor([1.1])
+    assert _nearer(near, far, exact) and not _nearer(far, near, exact)
+    assert not _nearer(torch.tensor([math.nan]), far, exact)
 
 
 @pytest.mark.soak
