@@ -355,6 +355,15 @@ VIEWS = {
         F.unfold(IMAGE, 2),
     ),
 }  # fmt: skip
+GRID = numbers(2, 3, 2, 2, seed=8) * 0.9
+LOOKED_UP = {
+    f"{mode}, {padding}": (mode, padding, corners)
+    for mode, padding, corners in (
+        ("bilinear", "zeros", False),
+        ("bilinear", "border", True),
+        ("nearest", "zeros", False),
+    )
+}
 AT = torch.tensor([[1, 0, 2], [2, 2, 1]])
 GATHERS = {
     "rows": lambda x: (F.embedding(AT, X), x.index_select(1, AT[0]), X[AT], x[:, AT], x[:, [0, 2]]),
@@ -402,6 +411,10 @@ WRITES = {
             ((AT[0, :2] % 2, None, torch.tensor([-1, 2])), torch.tensor(2.0), False),
         )
     ],
+    "bags": lambda: [
+        F.embedding_bag(AT.view(-1), X, torch.tensor([0, 2, 2]), mode=mode, padding_idx=padding)
+        for mode, padding in (("sum", None), ("mean", 1), ("max", None))
+    ],
     "by masks": lambda: (
         torch.index_put(X, (X > 0,), torch.tensor(7.0)),
         torch.index_put(CUBE, (CUBE[..., 0] > 0,), ROW, True),
@@ -448,6 +461,11 @@ def test_writes_at_places_that_are_data(name):
 @pytest.mark.parametrize("name", sampled(VIEWS, "resized", "between", "shuffled"))
 def test_views_and_copies(name):
     assert compare(VIEWS[name], CUBE)
+
+
+@pytest.mark.parametrize(("mode", "padding", "corners"), LOOKED_UP.values(), ids=LOOKED_UP)
+def test_pixels_at_places_that_are_data(mode, padding, corners):
+    assert compare(lambda grid: F.grid_sample(IMAGE, grid, mode, padding, corners), GRID)
 
 
 @pytest.mark.parametrize("name", sampled(GATHERS, "losses"))

@@ -123,3 +123,42 @@ def masked_scatter(c: Call, self: Array, mask: Array, source: Array) -> Array:
     flat = p.reshape(c.b, source, (math.prod(source.shape),))
     taken = p.reshape(c.b, p.gather(c.b, flat, number, 0), self.shape)
     return p.select(c.b, mask, taken, self, dtype=c.dtype)
+
+
+@aten("_embedding_bag", "_embedding_bag_forward_only", kind=Kind.OTHER)
+def embedding_bag(
+    c: Call,
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Array | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Sequence[Array | None]:
+    """Rows of a table, summed (mode 0), averaged (1), or the largest of them (2), bag by bag."""
+    if c.wanted != {0}:
+        raise Refusal("what it tells of its bags is wanted, which is for gradients")
+    count, bags = indices.shape[0], c.shape[0]
+    c.promise(indices, 0, weight.shape[0])
+    # The bag of a place: how many begin there or before, less one.
+    first = p.unsqueeze(c.b, places(c.b, offsets, 0, 0, bags), [0])
+    begun = p.formula(
+        c.b, "select(o <= i, 1, 0)", dtype="i64", o=first, i=p.iterator(c.b, (count, 1), 0, "i64")
+    )
+    bag = p.elementwise(c.b, "-", p.reduce(c.b, "+", p.broadcast(c.b, begun, (count, bags)), 1), 1)
+    at: list[Array | int] = [p.unsqueeze(c.b, bag, [1]), 1]
+    kept = p.elementwise(c.b, "!=", p.unsqueeze(c.b, indices, [1]), padding_idx)
+    rows = c.widened(p.gather(c.b, weight, indices, 0))
+    if per_sample_weights is not None:
+        rows = p.formula(c.b, "r * w", r=rows, w=p.unsqueeze(c.b, per_sample_weights, [1]))
+    one = p.select(c.b, kept, 1, 0, dtype=c.computed)
+    total = p.scatter(c.b, p.filled(0, c.computed, (bags, 1)), one, at, "+")
+    accumulation = "max" if mode == 2 else "+"
+    begin = identity(accumulation, c.computed)
+    rows = p.select(c.b, kept, rows, begin, dtype=c.computed)
+    result = p.scatter(c.b, p.filled(begin, c.computed, c.shape), rows, at, accumulation)
+    text = ("r", "r / max(n, 1)", "select(n > 0, r, 0)")[mode]
+    return [c.formula(text, r=result, n=total), None, None, None]
