@@ -105,37 +105,28 @@ def grid_sampler(
     if interpolation_mode > 1 or padding_mode > 1:
         raise Refusal("it is bicubic, or reflects at the border", "use bilinear or nearest, zeros or border")
     count, channels, *sizes = input.shape
-    points = c.shape[2] * c.shape[3]
+    points, taps = c.shape[2] * c.shape[3], 1 if interpolation_mode else 2  # along each of two axes
     x = p.reshape(c.b, c.widened(input), (count, channels, sizes[0] * sizes[1]))
     centre = "(g + 1) * 0.5 * (n - 1)" if align_corners else "((g + 1) * n - 1) * 0.5"
     # Far outside there is nothing but zeros, or the border, wherever it is.
     low, beyond = ("0", "1") if padding_mode else ("-2", "-1")
-    at = [
-        p.formula(
-            c.b,
-            f"min(max({centre}, {low}), n - {beyond})",
-            g=p.reshape(c.b, _at_last(c, c.widened(grid), 1 - axis), (count, 1, points)),
-            n=size,
-        )
-        for axis, size in enumerate(sizes)
-    ]
-    nearest = interpolation_mode == 1
-    taps = ((0, 0),) if nearest else ((0, 0), (0, 1), (1, 0), (1, 1))
-    total: Array | None = None
-    for tap in taps:
-        place, share, inside = p.filled(0, "i64", ()), p.filled(1, x.dtype, ()), p.filled(1, "bool", ())
-        for where, size, step in zip(at, sizes, tap, strict=True):
-            whole = p.formula(c.b, "round(w)" if nearest else f"floor(w) + {step}", w=where)
-            if not nearest:
-                share = p.formula(c.b, "s * (1 - abs(w - k))", s=share, w=where, k=whole)
-            inside = p.formula(c.b, "i & (k >= 0) & (k <= n - 1)", dtype="bool", i=inside, k=whole, n=size)
-            index = p.convert(c.b, p.formula(c.b, "min(max(k, 0), n - 1)", k=whole, n=size), "i64")
-            place = p.formula(c.b, "p * n + k", dtype="i64", p=place, n=size, k=index)
-        value = p.gather_along(c.b, x, place, 2)
-        part = p.formula(c.b, "select(i, v * s, 0)", i=inside, v=value, s=share)
-        total = part if total is None else p.elementwise(c.b, "+", total, part)
-    assert total is not None
-    return c.converted(p.reshape(c.b, total, c.shape))
+    place, share, kept = p.filled(0, "i64", ()), p.filled(1, x.dtype, ()), p.filled(1, "bool", ())
+    for axis, size in enumerate(sizes):
+        given = p.reshape(c.b, _at_last(c, c.widened(grid), 1 - axis), (count, 1, points, 1, 1))
+        at = p.formula(c.b, f"min(max({centre}, {low}), n - {beyond})", g=given, n=size)
+        if taps == 1:
+            whole = p.elementwise(c.b, "round", at)
+        else:
+            tap = p.iterator(c.b, (1, 1, 1, *(2 if k == axis else 1 for k in range(2))), 3 + axis, x.dtype)
+            whole = p.formula(c.b, "floor(w) + t", w=at, t=tap)
+            share = p.formula(c.b, "s * (1 - abs(w - k))", s=share, w=at, k=whole)
+        kept = p.formula(c.b, "o & (k >= 0) & (k <= n - 1)", dtype="bool", o=kept, k=whole, n=size)
+        index = p.convert(c.b, p.formula(c.b, "min(max(k, 0), n - 1)", k=whole, n=size), "i64")
+        place = p.formula(c.b, "p * n + k", dtype="i64", p=place, n=size, k=index)
+    shape = (count, channels, points, taps, taps)
+    values = p.gather_along(c.b, x, p.reshape(c.b, place, (count, 1, points * taps * taps)), 2)
+    parts = p.formula(c.b, "select(o, v * s, 0)", o=kept, v=p.reshape(c.b, values, shape), s=share)
+    return c.converted(p.reshape(c.b, p.reduce(c.b, "+", parts, (3, 4)), c.shape))
 
 
 def _at_last(c: Call, x: Array, place: int) -> Array:
