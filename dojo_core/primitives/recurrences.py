@@ -63,12 +63,21 @@ def recurrence(
     first of the history and of the cells, ``[N, H]``. ``bias``, ``[H]``, is what a GRU with ``reset_behind``
     adds to the product for what is new; ``peepholes`` are an LSTM's, ``[3*H]``, in the order i, o, f.
 
-    Raises BuildError where the letters are others.
+    Raises BuildError where the letters are others, or the shapes do not fit.
     """
     letters, run = _KINDS[kind]
     if sorted(order) != sorted(letters) or (kind == "GRU" and order[-1] != "n"):
         raise BuildError(f"The gates of {kind} are {', '.join(letters)}, not {order!r}.")
-    steps, batch, hidden = gates.shape[0], gates.shape[1], weights.shape[1]
+    steps, batch, width = gates.shape
+    hidden = width // len(order)
+    if weights.shape != (width, hidden) or any(
+        first is not None and first.shape != (batch, hidden) for first in (start, state)
+    ):
+        raise BuildError(
+            f"Gates of the shape {list(gates.shape)}, weights of {list(weights.shape)} and a start of "
+            f"{list(start.shape)} do not go together: they are [T, N, {len(order)}*H], "
+            f"[{len(order)}*H, H] and [N, H]."
+        )
     layer = _Layer(
         b, steps, batch, hidden, gates.dtype, order, _plain(b, gates), _plain(b, weights), start, options,
         state, bias and _plain(b, bias), peepholes and _plain(b, peepholes),

@@ -8,7 +8,7 @@ from agents.torch_backend.call import Call, aten
 from dojo_core import primitives as p
 from dojo_core.graph.nodes import Kind
 from dojo_core.primitives import Array
-from dojo_core.primitives.recurrences import Options, recurrence
+from dojo_core.primitives.recurrences import Options
 from dojo_core.primitives.views import places
 
 
@@ -19,7 +19,7 @@ def _later(c: Call, history: Array) -> Array:
 
 @aten("dojo.lstm.default", kind=Kind.OTHER)
 def lstm(c: Call, gates: Array, weight: Array, hidden: Array, cell: Array) -> Sequence[Array]:
-    history, cells = recurrence(c.b, "LSTM", c.widened(gates), weight, hidden, state=cell, order="ifco")
+    history, cells = p.recurrence(c.b, "LSTM", c.widened(gates), weight, hidden, state=cell, order="ifco")
     last = p.squeeze(c.b, places(c.b, cells, 0, c.shape[0], 1), [0])
     return _later(c, history), c.converted(last)
 
@@ -27,7 +27,7 @@ def lstm(c: Call, gates: Array, weight: Array, hidden: Array, cell: Array) -> Se
 @aten("dojo.gru.default", kind=Kind.OTHER)
 def gru(c: Call, gates: Array, weight: Array, bias: Array, hidden: Array) -> Array:
     options = Options(reset_behind=True)
-    (history,) = recurrence(
+    (history,) = p.recurrence(
         c.b, "GRU", c.widened(gates), weight, hidden, bias=bias, order="rzn", options=options
     )
     return _later(c, history)
@@ -36,5 +36,5 @@ def gru(c: Call, gates: Array, weight: Array, bias: Array, hidden: Array) -> Arr
 @aten("dojo.rnn.default", kind=Kind.OTHER)
 def rnn(c: Call, gates: Array, weight: Array, hidden: Array, function: str) -> Array:
     options = Options(((function, ()),))
-    (history,) = recurrence(c.b, "RNN", c.widened(gates), weight, hidden, order="n", options=options)
+    (history,) = p.recurrence(c.b, "RNN", c.widened(gates), weight, hidden, order="n", options=options)
     return _later(c, history)
