@@ -88,7 +88,9 @@ def recurrence(
 
 
 def _plain(b: Builder, array: Array) -> Array:
-    """Stored with one dimension for each axis, so that places can be named."""
+    """With one iterator for each axis at most, so that places can be named: copied where it has more."""
+    if all(len(axis) <= 1 for axis in array.axes):
+        return array
     whole = fresh(b, array.dtype, array.shape)
     write(b, whole, "", array)
     return whole
