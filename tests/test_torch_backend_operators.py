@@ -329,6 +329,7 @@ VIEWS = {
         torch.cat([x, x[:, :1]], 1), torch.stack([x, x]), torch.cat([x.half(), x.half()]), x.roll(1, 2),
         x.roll(5),
     ),
+    "many joined": lambda x: (torch.stack([x[0, 0]] * 150, 1), torch.cat([x[0]] * 70, -1)),
     "padded": lambda x: (
         F.pad(x, (1, 2, 0, 1), value=3), F.pad(x, (1, 2), mode="reflect"),
         F.pad(x, (2, 1), mode="replicate"), F.pad(x, (-1, 1)),
@@ -455,7 +456,7 @@ def test_writes_at_places_that_are_data(name):
     assert compare(WRITES[name])
 
 
-@pytest.mark.parametrize("name", sampled(VIEWS, "resized", "between", "shuffled"))
+@pytest.mark.parametrize("name", sampled(VIEWS, "many joined", "resized", "between", "shuffled"))
 def test_views_and_copies(name):
     assert compare(VIEWS[name], CUBE)
 
