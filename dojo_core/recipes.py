@@ -238,7 +238,7 @@ def tile(sketch: Sketch, scope: Place, *sizes: int) -> None:
 def permute(sketch: Sketch, operation: Place, *depths: int) -> None:
     """Bring the scopes around an operation into an order, given by their depths, by interchanges."""
     leaf = leaf_at(sketch.program, operation)
-    if len(set(depths)) < len(depths) or max(depths) >= len(leaf.scopes):
+    if len(set(depths)) < len(depths) or max(depths, default=-1) >= len(leaf.scopes):
         raise NoSuchPlace(f"{operation} stands in {len(leaf.scopes)} scopes: name each depth once.")
     order = [leaf.scopes[d].provenance for d in depths]
     for depth, provenance in zip(sorted(depths), order, strict=True):

@@ -11,6 +11,7 @@ import agents.torch_backend  # noqa: F401  (registers the backend)
 from agents import passes
 from agents.passes.kept import heuristic
 from agents.torch_backend import dojo
+from agents.torch_backend.left_out import listen
 from agents.torch_backend.part import Part
 from dojo_core.primitives import Builder, elementwise
 
@@ -106,7 +107,7 @@ def test_tensors_lie_as_pytorch_has_them_and_nothing_is_copied(parts):
 
 def test_what_the_dojo_has_not_stays_in_pytorch_and_one_line_says_so(parts, told):
     def model(x):
-        values, places = torch.sort(x.relu() * 2)
+        values, places = torch.median(x.relu() * 2, 1)
         return values + 1, places, (x * 3).T
 
     x = torch.randn(4, 5)
@@ -117,7 +118,7 @@ def test_what_the_dojo_has_not_stays_in_pytorch_and_one_line_says_so(parts, told
         assert each.stride() == wanted.stride()
     assert parts
     (line,) = told()
-    assert line.startswith("1 of 6 operations stay in PyTorch. sort.default: the Dojo has no such operator")
+    assert line.startswith("1 of 6 operations stay in PyTorch. median.dim: the Dojo has no such operator")
 
 
 def test_a_model_of_nothing_that_the_dojo_has_is_pytorchs(parts, told):
@@ -127,6 +128,35 @@ def test_a_model_of_nothing_that_the_dojo_has_is_pytorchs(parts, told):
         alike(compiled(x), torch.fft.rfft(x).abs())
     assert not parts
     assert "texts have no dtype complex64" in told()[0]
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer, **options):
+        super().__init__()
+        self.layer, self.last = layer(3, 4, **options), nn.Linear(4, 2)
+
+    def forward(self, x):
+        history, _ = self.layer(x)
+        return self.last(history[:, -1])
+
+
+def test_recurrent_layers_are_loops_over_time(parts, told):
+    model, x = Recurrent(nn.RNN, batch_first=True).eval(), torch.randn(2, 5, 3)
+    with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
+        alike(torch.compile(model, backend="dojo")(x), model(x))
+    assert not told()
+    (part,) = parts
+    assert [call.nodes for call in part.model.graph.calls].count(("rnn",)) == 1
+
+
+def test_what_torchdynamo_leaves_out_is_told(parts, told):
+    listen()
+    model, x = Recurrent(nn.GRU).eval(), torch.randn(2, 5, 3)
+    with torch.no_grad():
+        torch.compile(model, backend="dojo")(x)
+    assert not parts
+    (line,) = told()
+    assert line.endswith("Set torch._dynamo.config.allow_rnn = True.")
 
 
 @pytest.mark.soak

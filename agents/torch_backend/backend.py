@@ -14,6 +14,8 @@ from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 from torch._guards import TracingContext
 
 from agents.torch_backend.decompositions import decompositions
+from agents.torch_backend.left_out import listen
+from agents.torch_backend.recurrent import by_directions
 from agents.torch_backend.settings import Settings
 from agents.torch_backend.splitting import NothingTaken, split
 
@@ -33,6 +35,7 @@ def dojo(
     if mode is not None:
         raise ValueError(f"mode={mode!r} is Inductor's: for the Dojo give options={{'budget': 200}}.")
     settings = Settings.of(options)
+    listen()
     if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
         log.warning(
             "The model stays in PyTorch: gradients are wanted, and the Dojo computes forward only. "
@@ -58,7 +61,9 @@ def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Set
         return make_boxed_func(split(graph, settings, kept))
 
     try:
-        compiled = aot_module_simplified(module, inputs, fw_compiler=forward, decompositions=decompositions())
+        compiled = aot_module_simplified(
+            by_directions(module), inputs, fw_compiler=forward, decompositions=decompositions()
+        )
     except NothingTaken:
         return module.forward  # as it was traced: broken down it would be slower
     return disable(compiled, reason="it is compiled by the Dojo")

@@ -14,6 +14,7 @@ from dojo_core.primitives.copies import concatenate, pad, split, stack, tile
 from dojo_core.primitives.elementwise import convert, elementwise, formula, iterator, select
 from dojo_core.primitives.gathering import gather, gather_along
 from dojo_core.primitives.pooling import max_pool_with_places, pool
+from dojo_core.primitives.recurrences import recurrence
 from dojo_core.primitives.reductions import arg_reduce, mean, reduce
 from dojo_core.primitives.scans import scan
 from dojo_core.primitives.scattering import scatter
@@ -54,6 +55,7 @@ __all__ = [
     "mean",
     "pad",
     "pool",
+    "recurrence",
     "reduce",
     "reshape",
     "scan",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from agents.torch_backend.call import Call, aten, wide
 from dojo_core import primitives as p
 from dojo_core.graph.nodes import Kind
-from dojo_core.primitives import Array, formula, unsqueeze
+from dojo_core.primitives import Array, formula, gather, unsqueeze
 from dojo_core.program.dtypes import holds
 
 Axes = Sequence[int] | int | None
@@ -207,6 +209,15 @@ def distances(c: Call, x1: Array, x2: Array, p: float, compute_mode: int | None 
     rows, others = unsqueeze(c.b, c.widened(x1), [-2]), unsqueeze(c.b, c.widened(x2), [-3])
     apart = formula(c.b, "a - b", a=rows, b=others)
     return _norm(c, apart, p, [len(apart.axes) - 1], False)
+
+
+@aten("_pdist_forward", kind=Kind.REDUCTION)
+def distances_within(c: Call, self: Array, p: float = 2) -> Array:
+    """Of each row from each later one."""
+    x = c.widened(self)
+    first, second = np.triu_indices(x.shape[0], 1)
+    apart = formula(c.b, "a - b", a=gather(c.b, x, first, 0), b=gather(c.b, x, second, 0))
+    return _norm(c, apart, p, [1], False)
 
 
 # ---------------------------------------------------------------------------- softmax
