@@ -17,6 +17,7 @@ from dojo_core.program.dtypes import (
     FLOATS,
     HALVES,
     KEYS,
+    OF_KEYS,
     SHIFTS,
     STORAGE_FLOATS,
     compute_dtype,
@@ -32,9 +33,10 @@ Array = npt.NDArray[Any]
 
 
 def storage_dtype(dtype: str) -> type[np.generic]:
-    """What the interpreter keeps a dtype in: float64, uint64 (u64) or int64 wrapped to its bits."""
-    if dtype == "u64":
-        return np.uint64
+    """What the interpreter keeps a dtype in: float64, uint64 (u64), Python's integers (i128), or int64 wrapped
+    to its bits."""
+    if dtype in ("u64", "i128"):
+        return np.uint64 if dtype == "u64" else np.object_
     return np.float64 if dtype in (*FLOATS, *STORAGE_FLOATS) else np.int64
 
 
@@ -188,7 +190,7 @@ def held(value: Array, dtype: str) -> Array:
         inside = np.where(above | below | np.isnan(whole), 0, whole).astype(kind)
         return np.where(above, kind(most), np.where(below, kind(least), inside))
     whole = whole.astype(kind)
-    if dtype in ("i64", "u64"):
+    if dtype in ("i64", "u64", "i128"):
         return whole
     return (whole - least) % (most - least + 1) + least
 
@@ -203,31 +205,41 @@ def _whole(of_reals: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: of_reals(x) if np.asarray(x).dtype.kind == "f" else x
 
 
-_LOW = np.int64(2**32 - 1)
-
-
 def _ordered(bits: Array) -> Array:
-    """The bits of f32 as integers in the order of the numbers, and back."""
-    return np.asarray(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1)))
+    """The bits of floating-point numbers as integers in the order of the numbers, and back."""
+    most = np.iinfo(bits.dtype).max
+    return np.asarray(bits ^ ((bits >> (bits.dtype.itemsize * 8 - 1)) & most), bits.dtype)
 
 
-def _key(x: Array, i: Array, first: bool) -> Array:
-    """An f32 and its place as one i64; ``first``: the first of equals is the greatest, and NaN too."""
-    single = np.asarray(x, np.float32) + np.float32(0)  # -0 is +0
-    bits = _ordered(np.ascontiguousarray(single).view(np.int32).reshape(np.shape(single)))
-    order = np.where(np.isnan(single), np.int32(2**31 - 1 if first else -(2**31)), bits).astype(np.int64)
-    place = (np.asarray(i, np.int64) << np.int64(1)) & _LOW
-    return np.asarray((order << np.int64(32)) | (place ^ _LOW if first else place))
+def _key(x: Array, i: Array, key: str, element: str, first: bool) -> Array:
+    """An element and its place as one integer; ``first``: the first of equals is the greatest, and NaN too."""
+    half = 4 * DTYPE_BYTES[key]  # bits of each of the two
+    least, most = extremes(f"i{half}")
+    order = np.asarray(x)
+    if element in FLOATS:
+        given = np.asarray(x, f"f{half // 8}") + np.zeros((), f"f{half // 8}")  # -0 is +0
+        bits = _ordered(np.ascontiguousarray(given).view(f"i{half // 8}").reshape(np.shape(given)))
+        order = np.where(np.isnan(given), most if first else least, bits)
+    upper = order.astype(storage_dtype(key)) + (least if element[0] == "u" else 0)
+    low = (np.asarray(i, np.int64).astype(storage_dtype(key)) << 1) & (2**half - 1)
+    return np.asarray((upper << half) | (low ^ (2**half - 1) if first else low), storage_dtype(key))
 
 
-def _key_index(k: Array) -> Array:
-    low = np.asarray(k, np.int64) & _LOW
-    return np.asarray((np.where(low & 1, low ^ _LOW, low)) >> np.int64(1))
+def _key_index(k: Array, key: str) -> Array:
+    most = 2 ** (4 * DTYPE_BYTES[key]) - 1
+    low = np.asarray(k, storage_dtype(key)) & most
+    return np.asarray(np.where(low & 1 != 0, low ^ most, low) >> 1, np.int64)
 
 
-def _key_value(k: Array) -> Array:
-    high = np.ascontiguousarray(np.asarray(k, np.int64) >> np.int64(32), np.int32).reshape(np.shape(k))
-    return np.asarray(_ordered(high).view(np.float32), np.float64)
+def _key_value(k: Array, key: str, element: str) -> Array:
+    half = 4 * DTYPE_BYTES[key]
+    upper = np.asarray(np.asarray(k, storage_dtype(key)) >> half, storage_dtype(key))
+    if element[0] == "u":
+        upper = upper - extremes(f"i{half}")[0]
+    if element not in FLOATS:
+        return np.asarray(upper, storage_dtype(element))
+    bits = np.ascontiguousarray(upper, f"i{half // 8}").reshape(np.shape(k))
+    return np.asarray(_ordered(bits).view(f"f{half // 8}"), np.float64)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -285,10 +297,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": lambda x, y: np.power(np.asarray(x, np.float64), y),
     "fma": lambda a, b, c: a * b + c,
     "select": lambda c, a, b: np.where(c != 0, a, b),
-    "maxkey": partial(_key, first=True),
-    "minkey": partial(_key, first=False),
-    "keyindex": _key_index,
-    "keyvalue": _key_value,
 }
 FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in DTYPE_BYTES})
 
@@ -366,7 +374,7 @@ class Meaning:
         if op.function not in DTYPE_BYTES:
             # A number or an iterator takes the operation's dtype (what select tests keeps its own).
             first = 1 if op.function == "select" else 0
-            wanted = [operand_dtype(op, k, dtype) for k in range(len(operands))]
+            wanted = [operand_dtype(op, k, dtype, self.dtypes) for k in range(len(operands))]
             operands = [
                 o if isinstance(written, Access) or k < first else self._literal(op, o, wanted[k])
                 for k, (o, written) in enumerate(zip(operands, op.operands, strict=True))
@@ -375,8 +383,12 @@ class Meaning:
                 np.asarray(o, np.float64) if taken in FLOATS else o
                 for o, taken in zip(operands, wanted, strict=True)
             ]
-            if dtype == "u64":  # beside int64 NumPy would compute in float64
+            if dtype == "u64" and op.function not in OF_KEYS:  # beside int64 NumPy would compute in float64
                 operands = [*operands[:first], *(np.asarray(o).astype(np.uint64) for o in operands[first:])]
+        if op.function in KEYS:
+            return _key(*operands, key=dtype, element=wanted[0], first=op.function == "maxkey")
+        if op.function in OF_KEYS:
+            return _key_index(*operands, wanted[0]) if op.function == "keyindex" else _key_value(*operands, wanted[0], dtype)
         if op.function in (*SHIFTS, "not"):  # of so many bits, a bool of one
             return np.asarray(FUNCTIONS[op.function](*operands, dtype))
         return np.asarray(FUNCTIONS[op.function](*operands))

@@ -39,7 +39,7 @@ _NAMED = [
     Function("keyindex", 1),
     Function("keyvalue", 1),
 ]  # fmt: skip
-_CONVERSIONS = [Function(dtype, 1) for dtype in DTYPE_BYTES]
+_CONVERSIONS = [Function(dtype, 1) for dtype in DTYPE_BYTES if dtype != "i128"]  # which only keys have
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in _ARITHMETIC + _COMPARISONS + _NAMED + _CONVERSIONS}
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from dojo_core.codegen.code import Code, NotGeneratable, Parameter
 from dojo_core.codegen.conversions import scalar_conversion, vector_conversion, vector_type
+from dojo_core.codegen.keys import key_suffix
 from dojo_core.codegen.scalars import (
     WRAPPING,
     Scalars,
@@ -521,7 +522,7 @@ class _Generator:
                 place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
             return self._converted(place, buffer.dtype, compute, width), True
 
-        taken = [operand_dtype(op, k, compute) for k in range(len(op.operands))]
+        taken = [operand_dtype(op, k, compute, self.dtypes) for k in range(len(op.operands))]
         if function == "select":
             taken[0] = arithmetic(dtypes[1])
         operands = [operand(o, wanted) for o, wanted in zip(op.operands, taken, strict=True)]
@@ -546,7 +547,8 @@ class _Generator:
         elif whole and function == "fma":
             value = f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})"
         elif whole:
-            value = f"{kind}_{WRAPPING.get(function, function)}({', '.join(values)})"
+            named = WRAPPING.get(function, function) + key_suffix(op, self.dtypes)
+            value = f"{kind}_{named}({', '.join(values)})"
         elif function == "neg":
             value = f"-{values[0]}"
         elif function in ("max", "min"):

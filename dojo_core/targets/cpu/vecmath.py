@@ -23,7 +23,7 @@ from dojo_core.codegen.conversions import (
     wide_integers,
     wide_unsigned,
 )
-from dojo_core.codegen.keys import scalar_keys, vector_keys
+from dojo_core.codegen.keys import WIDE_KEY_TYPES, scalar_keys, vector_keys, wide_keys
 from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
 from dojo_core.program.dtypes import (
     FLOATS,
@@ -473,6 +473,7 @@ def preamble(processor: Processor) -> str:
     text, sizes, dialect = HEAD, processor.vector_bytes, Dialect(processor.instruction_set)
     for name, c_type in C_TYPES.items():
         text += f"typedef {c_type} {name};\n"
+    text += WIDE_KEY_TYPES
     shapes = [(d, n) for d in VECTOR_DTYPES for n in _lanes(d, sizes)]
     bare = dict.fromkeys((unsigned(d), n) for d, n in shapes if (unsigned(d), n) not in shapes)
     for name, lanes, bytes_ in (
@@ -488,6 +489,7 @@ def preamble(processor: Processor) -> str:
     text += PREFETCH
     for dtype in INTEGERS:
         text += integer_functions(dtype, 1)
+    text += "".join(wide_keys().values())
     text += (
         _scalar_float("f32", dialect)
         + _scalar_float("f64", dialect)
