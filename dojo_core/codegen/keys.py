@@ -16,11 +16,6 @@ from dojo_core.program.tree import Op
 _SAME_SIZE = {"f32": "i32", "u32": "i32", "f64": "i64", "u64": "i64"}  # the upper half of an element's key
 
 
-WIDE_KEY_TYPES = "".join(
-    f"typedef {sign} {name}128 __attribute__((mode(TI)));\n" for sign, name in (("int", "i"), ("unsigned", "u"))
-)
-
-
 def key_suffix(op: Op, dtypes: Mapping[str, str]) -> str:
     """What tells an operation's function from that of i64 keys of f32, behind its name; empty where it is
     none of keys."""
@@ -55,14 +50,6 @@ def scalar_keys() -> dict[str, str]:
         for element in elements:
             functions[f"{element}_keyvalue"] = _scalar_value(key, element)
     return functions
-
-
-def wide_keys() -> dict[str, str]:
-    """``i128_max(a, b)`` and ``i128_min(a, b)`` by name."""
-    return {
-        f"i128_{name}": f"INLINE i128 i128_{name}(i128 a, i128 b) {{ return a {sign} b ? a : b; }}\n"
-        for name, sign in (("max", ">"), ("min", "<"))
-    }
 
 
 def _signed(whole: str) -> str:

@@ -19,7 +19,7 @@ from dojo_core.primitives import Builder, Condition
 from dojo_core.primitives.array import is_identifier
 from dojo_core.primitives.contractions import contract_named, parsed_form
 from dojo_core.program.dtypes import COMPARISONS, STORAGE, STORAGE_INTEGERS
-from dojo_core.program.tree import DTYPE_BYTES, Access
+from dojo_core.program.tree import NUMBER_DTYPES, Access
 
 View = primitives.Array
 
@@ -167,8 +167,8 @@ class Array:
 
     def to(self, dtype: str) -> Array:
         """Converted to another dtype."""
-        if dtype not in DTYPE_BYTES:
-            raise KernelError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(DTYPE_BYTES)}.")
+        if dtype not in NUMBER_DTYPES:
+            raise KernelError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(NUMBER_DTYPES)}.")
         return self._of(primitives.convert(self.owner.builder, self.view, dtype))
 
     def named(self, name: str) -> Array:

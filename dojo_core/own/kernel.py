@@ -16,7 +16,7 @@ from dojo_core.own.arrays import _TRACE, Array, Trace, checked_name
 from dojo_core.own.axes import KernelError, axes_named, is_axis_name
 from dojo_core.primitives import Builder, BuildError
 from dojo_core.program.interpret import interpret
-from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.program.tree import NUMBER_DTYPES, Program
 
 Result = Array | Mapping[str, Array]
 
@@ -131,7 +131,7 @@ def _listed(names: Any) -> str:
 
 def _input(name: str, form: str, sizes: Mapping[str, int], domain: tuple[float, float] | None) -> Input:
     words = form.split()
-    dtype = words.pop() if words and words[-1] in DTYPE_BYTES else "f32"
+    dtype = words.pop() if words and words[-1] in NUMBER_DTYPES else "f32"
     axes = axes_named(" ".join(words), sizes)
     if not all(map(is_axis_name, axes)):
         raise KernelError(

@@ -16,7 +16,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.tables import Index, composed
 from dojo_core.program.text import parse
 from dojo_core.program.tree import (
-    DTYPE_BYTES,
+    NUMBER_DTYPES,
     Access,
     Buffer,
     Dim,
@@ -242,8 +242,8 @@ def nest(sizes: Sequence[int], body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def checked_dtype(dtype: str) -> str:
     """Raises BuildError for a dtype that there is not."""
-    if dtype not in DTYPE_BYTES:
-        raise BuildError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(DTYPE_BYTES)}.")
+    if dtype not in NUMBER_DTYPES:
+        raise BuildError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(NUMBER_DTYPES)}.")
     return dtype
 
 

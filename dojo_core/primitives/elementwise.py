@@ -15,9 +15,18 @@ from dojo_core.primitives.builder import Builder, checked_dtype, nest
 from dojo_core.primitives.views import matched
 from dojo_core.program.affine import Affine
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import COMPARISONS, FLOATS, HALVES, INTEGERS, arithmetic, extremes, holds
+from dojo_core.program.dtypes import (
+    COMPARISONS,
+    FLOATS,
+    HALVES,
+    INTEGERS,
+    KEY_ELEMENTS,
+    arithmetic,
+    extremes,
+    holds,
+)
 from dojo_core.program.functions import FUNCTIONS, IDENTITY
-from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, substituted
+from dojo_core.program.tree import NUMBER_DTYPES, Access, Number, Op, Operand, substituted
 
 Value = Array | int | float
 
@@ -31,7 +40,7 @@ ENCODINGS = {
 }
 
 # The dtypes of results that do not hang on the operands'.
-RESULTS = {**dict(zip(DTYPE_BYTES, DTYPE_BYTES, strict=True)), "keyindex": "i64", "keyvalue": "f32"}
+RESULTS = {**dict(zip(NUMBER_DTYPES, NUMBER_DTYPES, strict=True)), "keyindex": "i64"}
 
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "pow",
@@ -237,8 +246,11 @@ def _folded(function: str, operands: Sequence[Array], dtype: str) -> Operand | N
     return form
 
 
-def _dtype(function: str, operands: Sequence[Array]) -> str:
-    """The dtype of a call's result."""
+def _dtype(function: str, operands: Sequence[Array], wanted: str | None = None) -> str:
+    """The dtype of a call's result, ``wanted`` where it may be that."""
+    if function == "keyvalue":
+        elements = KEY_ELEMENTS[operands[0].dtype]
+        return wanted if wanted in elements else elements[0]
     if function in COMPARISONS:
         return "bool"
     return RESULTS.get(function) or joint_dtype(_values(function, operands))
@@ -270,12 +282,12 @@ class _Evaluation:
             value = self.value(term)
             return self.stored("", [value], value.dtype) if dtype is None else self.converted(value, dtype)
         operands = [self.value(t) for t in term.operands]
-        natural = _dtype(term.function, operands)
+        natural = _dtype(term.function, operands, dtype)
         if dtype is None:
             dtypes = {a.dtype for a in self.variables.values() if not a.is_free} - {"bool"}
             narrow = len(dtypes) == 1 and dtypes <= set(HALVES) and natural == "f32"
             dtype = dtypes.pop() if narrow and term.function not in RESULTS else natural
-        if term.function in RESULTS:
+        if term.function in (*RESULTS, "keyvalue"):
             exact = holds(dtype, natural)
         else:
             exact = all(holds(dtype, o.dtype) for o in _values(term.function, operands) if not o.is_free)

@@ -27,7 +27,7 @@ from dojo_core.program.dtypes import (
     reaching_integers,
 )
 from dojo_core.program.minifloats import minifloat_codes, minifloat_values
-from dojo_core.program.tree import DTYPE_BYTES, Access, Op, Program
+from dojo_core.program.tree import DTYPE_BYTES, NUMBER_DTYPES, Access, Op, Program
 
 Array = npt.NDArray[Any]
 
@@ -298,7 +298,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fma": lambda a, b, c: a * b + c,
     "select": lambda c, a, b: np.where(c != 0, a, b),
 }
-FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in DTYPE_BYTES})
+FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in NUMBER_DTYPES})
 
 ACCUMULATIONS: dict[str, Combination] = {
     "+": _Sum(np.add),

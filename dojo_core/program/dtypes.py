@@ -131,6 +131,15 @@ def key_element(op: Op, key: str, dtypes: Mapping[str, str]) -> str:
     return own if own in elements else elements[0]
 
 
+def key_of(dtype: str) -> tuple[str, str]:
+    """The dtype of the shortest keys of elements of a dtype, and that in which these compare them."""
+    return next(
+        (key, dtype if dtype in elements else elements[0])
+        for key, elements in KEY_ELEMENTS.items()
+        if dtype in elements or holds(elements[0], dtype)
+    )
+
+
 def key_read(op: Op, dtypes: Mapping[str, str]) -> str:
     """The dtype of the key that something is taken out of."""
     key = op.operands[0]
@@ -181,6 +190,10 @@ def _fits(number: int | float, dtype: str) -> bool:
 def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     """Why an operation's mix of dtypes is refused, and what to do; None where it is sound."""
     target = dtypes[op.target.array]
+    if op.function in (*KEYS, *OF_KEYS):
+        return _key_fault(op, dtypes)
+    if "i128" in (target, *(dtypes[a.array] for a in op.sources)):
+        return _wide_key_fault(op, target, dtypes)
     if target in STORAGE and not _stores(op, target, dtypes):
         message = f"{target}, the dtype of {op.target.array}, is stored and converted, not computed in"
         wider = "i32" if target in STORAGE_INTEGERS else "f32"
@@ -190,10 +203,6 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
             message = f"{op.target.array} is {target}, which does not hold every {op.function}"
             return message, f"Convert to {target}, or give {op.target.array} the dtype {op.function}."
         return _number_fault(op.operands[0], op.function)
-    if op.function in (*KEYS, *OF_KEYS):
-        return _key_fault(op, dtypes)
-    if "i128" in (target, *(dtypes[a.array] for a in op.sources)):
-        return _wide_key_fault(op, target, dtypes)
     try:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:

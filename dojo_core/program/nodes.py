@@ -27,6 +27,9 @@ DTYPE_BYTES: dict[str, int] = {
     "f6e3m2fn": 1, "f4e2m1fn": 1, "i4": 1, "u4": 1, "i2": 1, "u2": 1,
 }  # fmt: skip
 
+NUMBER_DTYPES = tuple(dtype for dtype in DTYPE_BYTES if dtype != "i128")
+"""Those of inputs, outputs and conversions."""
+
 Path = tuple[int, ...]  # child numbers from the root of the program down to a node
 
 

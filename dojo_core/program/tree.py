@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from dojo_core.program.nodes import (
     DTYPE_BYTES,
+    NUMBER_DTYPES,
     LONG_FUNCTIONS,
     NOTHING,
     Access,
@@ -42,6 +43,7 @@ from dojo_core.program.tables import Indirect, Table
 
 __all__ = [
     "DTYPE_BYTES",
+    "NUMBER_DTYPES",
     "LONG_FUNCTIONS",
     "NOTHING",
     "Access",

@@ -373,6 +373,8 @@ class _Generator:
         buffer = self.program.buffer_of[access.array]
         if buffer.location == "register":
             name, element = self._register(access, lane)
+            if element is not None and buffer.dtype == "i128":
+                return f"{vector_type('i128', self.lanes[buffer.name])}_lane({name}, {element})"
             return name if element is None else f"{name}[{element}]"
         flat = self._flat(access)
         if lane is not None:
@@ -405,7 +407,7 @@ class _Generator:
         if not vector:
             self.statements.append(self._scalar(op, scopes))
             self.peeled += _peeled(scopes) if op.accumulate else 0
-        statement = self._vector(op, scopes) if vector else self.scalars.statement(op, scopes)
+        statement = self._vector(op, scopes) if vector else _into_lane(self.scalars.statement(op, scopes))
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
         bound = ERROR_BOUNDS.get(op.function)
         if bound is not None:
@@ -498,7 +500,7 @@ class _Generator:
             if gathers(value, lane):
                 elements = (value.substitute({lane: Affine((), k)}) for k in range(width))
                 each = ", ".join(self._place(element, scopes) for element in elements)
-                whole = f"({vector_type(buffer.dtype, width)}){{{each}}}"
+                whole = _together(each, buffer.dtype, width)
                 return self._converted(whole, buffer.dtype, compute, width), True
             stride = _stride(self._flat(value), lane)
             if not 0 <= stride <= (APART if buffer.location != "register" else 1):
@@ -668,11 +670,25 @@ def _names(program: Program) -> dict[str, str]:
     return names
 
 
+def _together(cells: str, dtype: str, width: int) -> str:
+    """A vector of single cells."""
+    kind = vector_type(dtype, width)
+    return f"{kind}_of({cells})" if dtype == "i128" else f"({kind}){{{cells}}}"
+
+
+def _into_lane(statement: str) -> str:
+    """A statement that writes a lane of a vector of i128, which is no place in C, by the function for it."""
+    written = re.match(r"(i128x\d+)_lane\((\w+, \d+)\) = (.*);", statement)
+    return f"{written[1]}_set(&{written[2]}, {written[3]});" if written else statement
+
+
 def _spread(place: str, dtype: str, width: int, stride: int) -> str:
     """Every so many cells from a place on, as a vector: whole vectors up to the last of them, put together.
 
     The last one is loaded so that it ends there: behind it there may be no memory.
     """
+    if dtype == "i128":
+        return _together(", ".join(f"(&{place})[{k * stride}]" for k in range(width)), dtype, width)
     kind, end = vector_type(dtype, width), stride * (width - 1) + 1
     text, held = f"{kind}_load(&{place})", list[int | None](range(width))  # the cell that each lane has
     for number in range(1, stride):

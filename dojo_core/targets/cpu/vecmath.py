@@ -23,8 +23,9 @@ from dojo_core.codegen.conversions import (
     wide_integers,
     wide_unsigned,
 )
-from dojo_core.codegen.keys import WIDE_KEY_TYPES, scalar_keys, vector_keys, wide_keys
+from dojo_core.codegen.keys import scalar_keys, vector_keys
 from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
+from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_key_vectors, wide_keys
 from dojo_core.program.dtypes import (
     FLOATS,
     HALVES,
@@ -503,7 +504,9 @@ def preamble(processor: Processor) -> str:
     if dialect.resizes:
         text += resized_integers(shapes)
     text += "".join(scalar_keys().values())
-    text += "".join(vector_keys(lanes, dialect.resizes) for dtype, lanes in shapes if dtype == "i64")
+    wide = [lanes for dtype, lanes in shapes if dtype == "i64"]
+    text += "".join(vector_keys(lanes, dialect.resizes) for lanes in wide)
+    text += "".join(map(wide_key_vectors, wide))
     return dialect.finish(text + _instructions(processor))
 
 

@@ -1,0 +1,102 @@
+"""The C of keys of 128 bits: the type, its extremes, and vectors of them.
+
+A vector is two, of the upper halves and of the lower ones, so that a comparison of keys is three of vectors. In
+memory each key is whole; loads and stores put the halves together.
+"""
+
+from __future__ import annotations
+
+from dojo_core.program.dtypes import KEY_ELEMENTS, KEYS
+
+WIDE_KEY_TYPES = "".join(
+    f"typedef {sign} {name}128 __attribute__((mode(TI)));\n" for sign, name in (("int", "i"), ("unsigned", "u"))
+)
+_EXTREMES = {"max": (">", "maximum"), "min": ("<", "minimum")}
+_NAN = {"maxkey": "__INT64_MAX__", "minkey": "(-__INT64_MAX__ - 1)"}
+_SIGNED = "((b >> 63) & __INT64_MAX__)"  # all bits but the sign of what is negative: its own inverse
+_FLIPPED = "9223372036854775808ull"  # the sign bit, which orders unsigned numbers as signed ones
+
+
+def wide_keys() -> dict[str, str]:
+    """``i128_max(a, b)`` and ``i128_min(a, b)`` by name."""
+    return {
+        f"i128_{name}": f"INLINE i128 i128_{name}(i128 a, i128 b) {{ return a {sign} b ? a : b; }}\n"
+        for name, (sign, _) in _EXTREMES.items()
+    }
+
+
+def wide_key_vectors(lanes: int) -> str:
+    """``i128xN``: loads, stores, single lanes, extremes, and what keys are made of and hold."""
+    return _moves(lanes) + _extremes(lanes) + _made(lanes) + _held(lanes)
+
+
+def _moves(n: int) -> str:
+    key, high, low = f"i128x{n}", f"i64x{n}", f"u64x{n}"
+    cells = ", ".join(f"i128 x{k}" for k in range(n))
+    highs, lows = (", ".join(f"{cast}x{k}{upper}" for k in range(n)) for cast, upper in (("(i64)(", " >> 64)"), ("(u64)", "")))
+    of = [", ".join(map(str, range(first, 2 * n, 2))) for first in (0, 1)]
+    whole = [", ".join(f"{k}, {n + k}" for k in part) for part in (range(n // 2), range(n // 2, n))]
+    return (
+        f"typedef struct {{ {high} high; {low} low; }} {key};\n"
+        f"INLINE {key} {key}_load(const i128 *p) {{\n"
+        f"    {low} a = {low}_load((const u64 *)p), b = {low}_load((const u64 *)p + {n});\n"
+        f"    {key} k = {{({high})__builtin_shufflevector(a, b, {of[1]}), __builtin_shufflevector(a, b, {of[0]})}};\n"
+        f"    return k;\n}}\n"
+        f"INLINE void {key}_store(i128 *p, {key} k) {{\n"
+        f"    {low} h = ({low})k.high;\n"
+        f"    {low}_store((u64 *)p, __builtin_shufflevector(k.low, h, {whole[0]}));\n"
+        f"    {low}_store((u64 *)p + {n}, __builtin_shufflevector(k.low, h, {whole[1]}));\n}}\n"
+        f"INLINE void {key}_stream(i128 *p, {key} k) {{ {key}_store(p, k); }}\n"
+        f"INLINE {key} {key}_splat(i128 x) {{\n"
+        f"    {key} k = {{{high}_splat((i64)(x >> 64)), {low}_splat((u64)x)}};\n    return k;\n}}\n"
+        f"INLINE {key} {key}_of({cells}) {{\n    {key} k = {{{{{highs}}}, {{{lows}}}}};\n    return k;\n}}\n"
+        f"INLINE i128 {key}_lane({key} k, int n) {{ return (i128)((u128)(i128)k.high[n] << 64 | k.low[n]); }}\n"
+        f"INLINE void {key}_set({key} *k, int n, i128 x) {{\n"
+        f"    k->high[n] = (i64)(x >> 64);\n    k->low[n] = (u64)x;\n}}\n"
+    )
+
+
+def _extremes(n: int) -> str:
+    key, high, low, text = f"i128x{n}", f"i64x{n}", f"u64x{n}", ""
+    for name, (sign, word) in _EXTREMES.items():
+        text += (
+            f"INLINE {key} {key}_{name}({key} a, {key} b) {{\n"
+            f"    {high} m = ({high})(a.high {sign} b.high)"
+            f" | (({high})(a.high == b.high) & ({high})(a.low {sign} b.low));\n"
+            f"    {key} k = {{(a.high & m) | (b.high & ~m), (a.low & ({low})m) | (b.low & ~({low})m)}};\n"
+            f"    return k;\n}}\n"
+        )
+        most = f"{key}_lane(k, 0)"
+        for lane in range(1, n):
+            most = f"i128_{name}({most}, {key}_lane(k, {lane}))"
+        text += f"INLINE i128 {key}_{word}({key} k) {{ return {most}; }}\n"
+    return text
+
+
+def _made(n: int) -> str:
+    key, high, low, text = f"i128x{n}", f"i64x{n}", f"u64x{n}", ""
+    for name in KEYS:
+        place = f"({low})i << 1" if name == "minkey" else f"~(({low})i << 1)"
+        for element in KEY_ELEMENTS["i128"]:
+            if element == "f64":
+                order = (
+                    f"    {high} b = ({high})(x + 0.0), n = ({high})(x != x);\n"
+                    f"    b ^= {_SIGNED};\n    b = (b & ~n) | (n & {_NAN[name]});\n"
+                )
+            else:
+                order = f"    {high} b = ({high})(x{f' ^ {_FLIPPED}' * (element == 'u64')});\n"
+            text += (
+                f"INLINE {key} {key}_{name}_{element}({element}x{n} x, {high} i) {{\n{order}"
+                f"    {key} k = {{b, {place}}};\n    return k;\n}}\n"
+            )
+    return text
+
+
+def _held(n: int) -> str:
+    key, high, low = f"i128x{n}", f"i64x{n}", f"u64x{n}"
+    return (
+        f"INLINE {high} {high}_keyindex_i128({key} k) {{ return ({high})((k.low ^ -(k.low & 1)) >> 1); }}\n"
+        f"INLINE f64x{n} f64x{n}_keyvalue({key} k) {{\n    {high} b = k.high;\n    return (f64x{n})(b ^ {_SIGNED});\n}}\n"
+        f"INLINE {high} {high}_keyvalue({key} k) {{ return k.high; }}\n"
+        f"INLINE {low} {low}_keyvalue({key} k) {{ return ({low})k.high ^ {_FLIPPED}; }}\n"
+    )
