@@ -17,6 +17,7 @@ from dojo_core.primitives.pooling import max_pool_with_places, pool
 from dojo_core.primitives.reductions import arg_reduce, mean, reduce
 from dojo_core.primitives.scans import scan
 from dojo_core.primitives.scattering import scatter
+from dojo_core.primitives.top import top
 from dojo_core.primitives.views import (
     broadcast,
     flip,
@@ -64,6 +65,7 @@ __all__ = [
     "squeeze",
     "stack",
     "tile",
+    "top",
     "transpose",
     "unsqueeze",
     "window",
