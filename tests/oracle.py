@@ -404,7 +404,7 @@ class _Run:
     def plan(self, op: Op) -> _Plan:
         """What is the same in all instances of an operation."""
         kind = self.program.buffer_of[op.target.array].dtype
-        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, *KEYS, *OF_KEYS, "select")
+        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, *KEYS, *OF_KEYS, "bitcast", "select")
         operands: list[_Read | int | Callable[[Indices], int]] = []
         mixed: list[bool] = []
         for operand in op.operands:

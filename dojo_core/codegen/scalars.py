@@ -53,6 +53,9 @@ class Scalars:
         place = self.place(op.target, scopes)
         if moves_bytes(op, dtype):
             return f"{place} = {self._bytes(op, dtype, scopes)};"
+        if op.function == "bitcast":
+            (source,) = op.sources
+            return f"{place} = {dtype}_bits_{self.dtypes[source.array]}({self.place(source, scopes)});"
         compute = converted_in(self.compute_dtype(op))
 
         def operand(value: Operand, wanted: str) -> str:

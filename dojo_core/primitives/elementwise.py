@@ -251,6 +251,10 @@ def _dtype(function: str, operands: Sequence[Array], wanted: str | None = None) 
     if function == "keyvalue":
         elements = KEY_ELEMENTS[operands[0].dtype]
         return wanted if wanted in elements else elements[0]
+    if function == "bitcast":
+        if wanted is None:
+            raise BuildError("A bitcast says to which dtype.")
+        return wanted
     if function in COMPARISONS:
         return "bool"
     return RESULTS.get(function) or joint_dtype(_values(function, operands))
@@ -287,7 +291,7 @@ class _Evaluation:
             dtypes = {a.dtype for a in self.variables.values() if not a.is_free} - {"bool"}
             narrow = len(dtypes) == 1 and dtypes <= set(HALVES) and natural == "f32"
             dtype = dtypes.pop() if narrow and term.function not in RESULTS else natural
-        if term.function in (*RESULTS, "keyvalue"):
+        if term.function in (*RESULTS, "keyvalue", "bitcast"):
             exact = holds(dtype, natural)
         else:
             exact = all(holds(dtype, o.dtype) for o in _values(term.function, operands) if not o.is_free)

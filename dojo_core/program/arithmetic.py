@@ -205,6 +205,19 @@ def _whole(of_reals: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: of_reals(x) if np.asarray(x).dtype.kind == "f" else x
 
 
+def _bitcast(value: Array, have: str, want: str) -> Array:
+    """The same bits as another dtype of the same size."""
+    size = DTYPE_BYTES[have]
+    if have == "bf16":
+        bits: Array = bf16_bits(np.asarray(value, np.float32))
+    else:
+        held_in = np.dtype(f"{have[0]}{size}")
+        bits = np.ascontiguousarray(value, held_in).view(f"u{size}").reshape(np.shape(value))
+    if want == "bf16":
+        return bf16_value(bits)
+    return np.asarray(bits.view(f"{want[0]}{size}"), storage_dtype(want))
+
+
 def _ordered(bits: Array) -> Array:
     """The bits of floating-point numbers as integers in the order of the numbers, and back."""
     most = np.iinfo(bits.dtype).max
@@ -383,12 +396,14 @@ class Meaning:
                 np.asarray(o, np.float64) if taken in FLOATS else o
                 for o, taken in zip(operands, wanted, strict=True)
             ]
-            if dtype == "u64" and op.function not in OF_KEYS:  # beside int64 NumPy would compute in float64
+            if dtype == "u64" and op.function not in (*OF_KEYS, "bitcast"):  # beside int64 NumPy would compute in float64
                 operands = [*operands[:first], *(np.asarray(o).astype(np.uint64) for o in operands[first:])]
         if op.function in KEYS:
             return _key(*operands, key=dtype, element=wanted[0], first=op.function == "maxkey")
         if op.function in OF_KEYS:
             return _key_index(*operands, wanted[0]) if op.function == "keyindex" else _key_value(*operands, wanted[0], dtype)
+        if op.function == "bitcast":
+            return _bitcast(*operands, wanted[0], dtype)
         if op.function in (*SHIFTS, "not"):  # of so many bits, a bool of one
             return np.asarray(FUNCTIONS[op.function](*operands, dtype))
         return np.asarray(FUNCTIONS[op.function](*operands))

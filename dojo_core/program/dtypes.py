@@ -109,6 +109,8 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
         return op.function
     if op.function in COMPARISONS:
         return _compared(op, [dtypes[a.array] for a in op.sources])
+    if op.function == "bitcast":
+        return dtypes[op.target.array]
     target = arithmetic(dtypes[op.target.array])
     if op.function == "keyvalue":
         elements = KEY_ELEMENTS[key_read(op, dtypes)]
@@ -120,6 +122,8 @@ def operand_dtype(op: Op, number: int, computed: str, dtypes: Mapping[str, str])
     """The dtype in which a function takes an operand: the one that it is computed in, but for keys."""
     if op.function in KEYS:
         return "i64" if number else key_element(op, computed, dtypes)
+    if op.function == "bitcast":
+        return dtypes[op.sources[0].array]
     return key_read(op, dtypes) if op.function in OF_KEYS else computed
 
 
@@ -190,6 +194,8 @@ def _fits(number: int | float, dtype: str) -> bool:
 def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     """Why an operation's mix of dtypes is refused, and what to do; None where it is sound."""
     target = dtypes[op.target.array]
+    if op.function == "bitcast":
+        return _bitcast_fault(op, target, dtypes)
     if op.function in (*KEYS, *OF_KEYS):
         return _key_fault(op, dtypes)
     if "i128" in (target, *(dtypes[a.array] for a in op.sources)):
@@ -269,6 +275,30 @@ def _key_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
         if fault is not None:
             return fault
     return None
+
+
+def bitcast_dtypes() -> dict[int, list[str]]:
+    """The dtypes whose bits are seen as each other's, by their bytes."""
+    sized: dict[int, list[str]] = {}
+    for dtype in (*FLOATS, *INTEGERS):
+        sized.setdefault(DTYPE_BYTES[dtype], []).append(dtype)
+    return sized
+
+
+def _bitcast_fault(op: Op, target: str, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
+    source = op.operands[0]
+    if not isinstance(source, Access):
+        return f"bitcast takes an element of an array, not {source}", "Write it to an array in a line before."
+    if op.accumulate:
+        return "bitcast is a line of its own", f"Write it to a temporary, and then {op.accumulate}= that."
+    have = dtypes[source.array]
+    if have != target and any({have, target} <= set(alike) for alike in bitcast_dtypes().values()):
+        return None
+    message = f"{source.array} is {have}, whose bits are none of {target}, the dtype of {op.target.array}"
+    alike = [d for d in bitcast_dtypes().get(DTYPE_BYTES[have], ()) if d != have and have in ARITHMETIC]
+    if not alike or have == "bool":
+        return message, "Bits are seen of floating-point numbers of 16 bits and more, and of integers."
+    return message, f"Those of {have} are bits of {', '.join(alike)}."
 
 
 def _wide_key_fault(op: Op, target: str, dtypes: Mapping[str, str]) -> tuple[str, str] | None:

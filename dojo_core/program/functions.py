@@ -27,7 +27,7 @@ _NAMED = [
         "erf", "sigmoid", "floor", "ceil", "trunc", "round", "not",
     )
 ] + [
-    *(Function(name, 1) for name in ("isnan", "isinf")),
+    *(Function(name, 1) for name in ("isnan", "isinf", "bitcast")),
     Function("max", 2),
     Function("min", 2),
     Function("pow", 2, vector=False),

@@ -474,7 +474,7 @@ class _Generator:
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
         inner = arithmetic(dtype)  # of the accumulation; f16 and bf16 are rounded when written
         converting = function in DTYPE_BYTES
-        compute = dtype if moves_bytes(op, dtype) else converted_in(compute)
+        compute = dtype if moves_bytes(op, dtype) or function == "bitcast" else converted_in(compute)
         kind = vector_type(compute, width)
         half = self.dialect.half_size(function, dtypes[1:], compute)
 
@@ -542,6 +542,8 @@ class _Generator:
             value, got = self._compared(function, compute, values, width)
         elif function == "select":
             value = self._chosen(taken[0], compute, values, width)
+        elif function == "bitcast":
+            value = f"({kind})({values[0]})"
         elif function == "not" and compute == "bool":
             value = f"{values[0]} ^ 1"
         elif not function or converting or (whole and function in TO_WHOLE):

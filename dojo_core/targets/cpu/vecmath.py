@@ -23,6 +23,7 @@ from dojo_core.codegen.conversions import (
     wide_integers,
     wide_unsigned,
 )
+from dojo_core.codegen.bitcasts import bitcast_functions
 from dojo_core.codegen.keys import scalar_keys, vector_keys
 from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
 from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_key_vectors, wide_keys
@@ -503,7 +504,7 @@ def preamble(processor: Processor) -> str:
         text += _vector(dtype, lanes, dialect)
     if dialect.resizes:
         text += resized_integers(shapes)
-    text += "".join(scalar_keys().values())
+    text += "".join(scalar_keys().values()) + "".join(bitcast_functions().values())
     wide = [lanes for dtype, lanes in shapes if dtype == "i64"]
     text += "".join(vector_keys(lanes, dialect.resizes) for lanes in wide)
     text += "".join(map(wide_key_vectors, wide))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from dojo_core.codegen.conversions import scalar_integer, to_integer
+from dojo_core.codegen.bitcasts import bitcast_functions
 from dojo_core.codegen.keys import scalar_keys
 from dojo_core.codegen.minifloats import WORDS, storage_function
 from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_keys
@@ -263,6 +264,9 @@ def prelude(kernels: str, dialect: str) -> str:
             used.add("negate")
         parts += [t.replace("INLINE", "DEVICE") for n, t in scalar_integer(dtype).items() if n in used]
     parts += keys
+    bitcasts = bitcast_functions()
+    called = [name for name in bitcasts if re.search(rf"\b{name}\(", kernels)]
+    parts += [bitcasts[name].replace("INLINE", "DEVICE") for name in called]
     calls = [(d, n) for d, n in calls if not _KEY_CALL.fullmatch(f"{d}_{n}")]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
     parts += _storage(kernels)
