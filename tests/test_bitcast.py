@@ -32,12 +32,14 @@ def cast(have: str, want: str, lanes: int = 1) -> Program:
 
 
 def numbers(have: str) -> np.ndarray:
-    """Numbers as they are stored; of floating-point ones, no NaN, of which only that it is one is promised."""
+    """Numbers as they are stored; of floating-point ones, no NaN, whose bits are not promised."""
     if have in FLOATS:
         some = [0.0, -0.0, 1, -1.5, 2.0**-14, 60000, np.inf, -np.inf]
         return np.resize(from_double(np.array(some), have), 64)
     least, most = np.iinfo(STORED[have]).min, np.iinfo(STORED[have]).max
-    return np.resize(np.array([0, 1, 2, 3, most // 4, most // 4 + 1, least // 4, most // 5], STORED[have]), 64)
+    return np.resize(
+        np.array([0, 1, 2, 3, most // 4, most // 4 + 1, least // 4, most // 5], STORED[have]), 64
+    )
 
 
 def test_c_the_interpreter_and_numpy_agree_in_every_width():

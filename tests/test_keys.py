@@ -217,7 +217,9 @@ def test_so_they_do_on_arm_and_riscv(name):
     kinds = (("f32", "i64"), ("u32", "i64"), ("f64", "i128"), ("u64", "i128"))
     programs = [(d, pointwise(d, n, key)) for d, key in kinds for n in widths(d, key, target)]
     programs.append(("u8", pointwise("u8", 1, "i64")))
-    if len(widths("f32", "i64", target)) > 1:  # iterators in the lanes of a function that is a macro on RISC-V
+    if (
+        len(widths("f32", "i64", target)) > 1
+    ):  # iterators in the lanes of a function that is a macro on RISC-V
         text = "16 4:v y[{0}*4+{1}] = max(x[{0}*4+{1}],{0}+{1}*2)"
         programs.append(("f32", parse(kernel(text, "x f32 [64] heap\nw i64 [64] heap\ny f32 [64] heap"))))
     codes = [generate(p, "strict", processor) for _, p in programs]
@@ -270,7 +272,13 @@ def test_the_compilers_of_gpus_take_keys(target, dtype):
         ("i64", "i64", "maxkey(x[{0}],{0})", "x is i64, of which there are no keys in i64", "i128"),
         ("f64", "i128", "maxkey(x[{0}],{0})", "y is i128, of keys, which inputs and outputs", "keyindex"),
         ("f32", "i64", "maxkey(1,x[{0}])", "x is f32, and maxkey takes an i64 there", "i64(x[{0}])"),
-        ("f32", "i32", "maxkey(x[{0}],{0})", "maxkey gives an i64 or i128, and y is i32", "dtype i64 or i128"),
+        (
+            "f32",
+            "i32",
+            "maxkey(x[{0}],{0})",
+            "maxkey gives an i64 or i128, and y is i32",
+            "dtype i64 or i128",
+        ),
         ("f32", "f64", "minkey(x[{0}],{0})", "minkey gives an i64 or i128, and y is f64", "dtype i64"),
         ("f32", "i64", "maxkey(1e39,{0})", "1e+39 goes beyond f32", "Write inf"),
         ("f32", "i64", "maxkey(x[{0}],0.5)", "0.5 is no value of i64", "whole number"),

@@ -335,7 +335,9 @@ def test_mistakes_outside_the_function_are_sentences(tmp_path):
     assert "perhaps the word 'distinct', not (0, 99, 'unlike')" in told
     told = refused(MN, {"x": "mn", "i": "m i32", "u": "mn"}, lambda x, i, u: x.scatter("n", i, u), name="a")
     assert "u[m=4, n=8] does not go into x[m=4, n=8] at i[m=4]: its axes are those of i[m=4]" in told
-    told = refused(MN, {"x": "mn", "i": "m i32", "u": "m"}, lambda x, i, u: x.scatter("n", i, u, "-"), name="a")
+    told = refused(
+        MN, {"x": "mn", "i": "m i32", "u": "m"}, lambda x, i, u: x.scatter("n", i, u, "-"), name="a"
+    )
     assert "scatter accumulates with +, *, max, min" in told
     told = refused(MN, {"x": "mn"}, lambda x: x, name="mine", domains={"x": (2, 1)})
     assert "two finite numbers, the lower first" in told

@@ -41,7 +41,9 @@ def scalar_keys() -> dict[str, str]:
         lower = "u32" if key == "i64" else "u64"
         for name in KEYS:
             for element in elements:
-                functions[f"{key}_{name}{_of_elements(key, element)}"] = _scalar_key(key, name, element, lower)
+                functions[f"{key}_{name}{_of_elements(key, element)}"] = _scalar_key(
+                    key, name, element, lower
+                )
         name = f"i64_keyindex{_of_key(key)}"
         functions[name] = (
             f"INLINE i64 {name}({key} k) {{\n"
@@ -100,15 +102,18 @@ def _scalar_value(key: str, element: str) -> str:
 
 
 def vector_keys(lanes: int, resized: bool) -> str:
-    """Those of i64 keys, of so many lanes; ``resized`` as ``vector_conversion`` takes it. There are no vectors
-    of i128."""
+    """Those of i64 keys, of so many lanes; ``resized`` as ``vector_conversion`` takes it."""
     half, whole, bits = (vector_type(d, lanes) for d in ("i32", "i64", "u64"))
     text = ""
     for name in KEYS:
         low = f"({bits})i << 1" if name == "minkey" else f"~(({bits})i << 1)"
         high = vector_conversion("b", "i32", "i64", lanes, resized)
         for element in KEY_ELEMENTS["i64"]:
-            order = f"    {half} b = x;\n" if element == "i32" else f"    {half} b = ({half})({_flipped('x', 'u32')});\n"
+            order = (
+                f"    {half} b = x;\n"
+                if element == "i32"
+                else f"    {half} b = ({half})({_flipped('x', 'u32')});\n"
+            )
             if element == "f32":
                 order = (
                     f"    {half} b = ({half})(x + 0.0f), n = x != x;\n"

@@ -1,7 +1,7 @@
 """The C of keys of 128 bits: the type, its extremes, and vectors of them.
 
-A vector is two, of the upper halves and of the lower ones, so that a comparison of keys is three of vectors. In
-memory each key is whole; loads and stores put the halves together.
+A vector is two, of the upper halves and of the lower ones, so that a comparison of keys is three of vectors.
+In memory each key is whole: loads take the halves apart, and stores put them together.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from dojo_core.program.dtypes import KEY_ELEMENTS, KEYS
 
 WIDE_KEY_TYPES = "".join(
-    f"typedef {sign} {name}128 __attribute__((mode(TI)));\n" for sign, name in (("int", "i"), ("unsigned", "u"))
+    f"typedef {sign} {name}128 __attribute__((mode(TI)));\n"
+    for sign, name in (("int", "i"), ("unsigned", "u"))
 )
 _EXTREMES = {"max": (">", "maximum"), "min": ("<", "minimum")}
 _NAN = {"maxkey": "__INT64_MAX__", "minkey": "(-__INT64_MAX__ - 1)"}
@@ -33,15 +34,18 @@ def wide_key_vectors(lanes: int) -> str:
 def _moves(n: int) -> str:
     key, high, low = f"i128x{n}", f"i64x{n}", f"u64x{n}"
     cells = ", ".join(f"i128 x{k}" for k in range(n))
-    highs, lows = (", ".join(f"{cast}x{k}{upper}" for k in range(n)) for cast, upper in (("(i64)(", " >> 64)"), ("(u64)", "")))
+    highs, lows = (
+        ", ".join(f"{cast}x{k}{upper}" for k in range(n))
+        for cast, upper in (("(i64)(", " >> 64)"), ("(u64)", ""))
+    )
     of = [", ".join(map(str, range(first, 2 * n, 2))) for first in (0, 1)]
     whole = [", ".join(f"{k}, {n + k}" for k in part) for part in (range(n // 2), range(n // 2, n))]
     return (
         f"typedef struct {{ {high} high; {low} low; }} {key};\n"
         f"INLINE {key} {key}_load(const i128 *p) {{\n"
         f"    {low} a = {low}_load((const u64 *)p), b = {low}_load((const u64 *)p + {n});\n"
-        f"    {key} k = {{({high})__builtin_shufflevector(a, b, {of[1]}), __builtin_shufflevector(a, b, {of[0]})}};\n"
-        f"    return k;\n}}\n"
+        f"    {low} h = __builtin_shufflevector(a, b, {of[1]});\n"
+        f"    {key} k = {{({high})h, __builtin_shufflevector(a, b, {of[0]})}};\n    return k;\n}}\n"
         f"INLINE void {key}_store(i128 *p, {key} k) {{\n"
         f"    {low} h = ({low})k.high;\n"
         f"    {low}_store((u64 *)p, __builtin_shufflevector(k.low, h, {whole[0]}));\n"
@@ -50,7 +54,8 @@ def _moves(n: int) -> str:
         f"INLINE {key} {key}_splat(i128 x) {{\n"
         f"    {key} k = {{{high}_splat((i64)(x >> 64)), {low}_splat((u64)x)}};\n    return k;\n}}\n"
         f"INLINE {key} {key}_of({cells}) {{\n    {key} k = {{{{{highs}}}, {{{lows}}}}};\n    return k;\n}}\n"
-        f"INLINE i128 {key}_lane({key} k, int n) {{ return (i128)((u128)(i128)k.high[n] << 64 | k.low[n]); }}\n"
+        f"INLINE i128 {key}_lane({key} k, int n) {{\n"
+        f"    return (i128)((u128)(i128)k.high[n] << 64 | k.low[n]);\n}}\n"
         f"INLINE void {key}_set({key} *k, int n, i128 x) {{\n"
         f"    k->high[n] = (i64)(x >> 64);\n    k->low[n] = (u64)x;\n}}\n"
     )
@@ -96,7 +101,8 @@ def _held(n: int) -> str:
     key, high, low = f"i128x{n}", f"i64x{n}", f"u64x{n}"
     return (
         f"INLINE {high} {high}_keyindex_i128({key} k) {{ return ({high})((k.low ^ -(k.low & 1)) >> 1); }}\n"
-        f"INLINE f64x{n} f64x{n}_keyvalue({key} k) {{\n    {high} b = k.high;\n    return (f64x{n})(b ^ {_SIGNED});\n}}\n"
+        f"INLINE f64x{n} f64x{n}_keyvalue({key} k) {{\n"
+        f"    {high} b = k.high;\n    return (f64x{n})(b ^ {_SIGNED});\n}}\n"
         f"INLINE {high} {high}_keyvalue({key} k) {{ return k.high; }}\n"
         f"INLINE {low} {low}_keyvalue({key} k) {{ return ({low})k.high ^ {_FLIPPED}; }}\n"
     )

@@ -294,9 +294,9 @@ class Array:
         """A copy in which the places that an integer array says have other values: those of ``updates``, the
         later where two have one place, or what comes of accumulating all of them (``+ * max min``).
 
-        ``rows.scatter("n", i, updates)`` has updates of the axes of ``rows`` with those of ``i`` for n. Axes that
-        both have are the same one, and places are brought into the axis, as ``take`` does. Where the domain of
-        ``i`` is distinct its updates may run at once.
+        ``rows.scatter("n", i, updates)`` has updates of the axes of ``rows`` with those of ``i`` for n. Axes
+        that both have are the same one, and places are brought into the axis, as ``take`` does. Where the
+        domain of ``i`` is distinct its updates may run at once.
         """
         number = self.axis(axis, "to scatter into")
         for array in (index, updates):
@@ -308,10 +308,12 @@ class Array:
         others = tuple(a for a in self.axes if a[0] != axis and a[0] not in index.names)
         wanted = (*index.axes, *others)
         mine = dict(self.axes)
-        if sorted(wanted) != sorted(updates.axes) or any(n != axis and mine.get(n, s) != s for n, s in wanted):
+        if sorted(wanted) != sorted(updates.axes) or any(
+            n != axis and mine.get(n, s) != s for n, s in wanted
+        ):
             raise KernelError(
-                f"{updates} does not go into {self} at {index}: its axes are those of {index}, and of {self} all "
-                f"but {axis}."
+                f"{updates} does not go into {self} at {index}: its axes are those of {index}, and of {self} "
+                f"all but {axis}."
             )
         names = [name for name, _ in wanted]
         places: list[View | int] = [0 if name == axis else names.index(name) for name in self.names]

@@ -25,8 +25,8 @@ Promise = tuple[float, float] | tuple[float, float, str]
 
 @dataclass(frozen=True)
 class Input:
-    """One input as declared: its axes' names, its dtype, where its values lie (None: anywhere), and whether no
-    two of them are the same."""
+    """One input as declared: its axes' names, its dtype, where its values lie (None: anywhere), and whether
+    no two of them are the same."""
 
     name: str
     axes: tuple[str, ...]
@@ -107,7 +107,8 @@ def kernel(
     apart, ``"mn"`` or ``"row col"``, and may have a dtype behind them, ``"mn f16"`` (f32 where none is
     named); ``""`` is a scalar. ``domains`` bounds the values of
     inputs, ``{"x": (0.1, 10)}``; without one they are normal, with some adversarial rows. ``{"i": (0, 127,
-    "distinct")}`` promises of integers besides that no two of them are the same. The function gives one array, the output ``y``, or several by name. Raises KernelError with a sentence.
+    "distinct")}`` promises of integers besides that no two of them are the same. The function gives one
+    array, the output ``y``, or several by name. Raises KernelError with a sentence.
     """
 
     def build(function: Callable[..., Result]) -> OwnKernel:
@@ -197,7 +198,9 @@ def _declared(trace: Trace, each: Input) -> Array:
         known = _listed(trace.sizes)
         raise KernelError(f"Axis {missing[0]!r} of input {each.name} has no size; the sizes given: {known}.")
     shape = [trace.sizes[axis] for axis in each.axes]
-    return trace.array(each.axes, trace.builder.input(each.name, each.dtype, shape, each.domain, each.distinct))
+    return trace.array(
+        each.axes, trace.builder.input(each.name, each.dtype, shape, each.domain, each.distinct)
+    )
 
 
 def _outputs(name: str, result: object) -> dict[str, Array]:

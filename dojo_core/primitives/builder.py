@@ -75,8 +75,8 @@ class Builder:
         domain: tuple[float, float] | None = None,
         distinct: bool = False,
     ) -> Array:
-        """An input; ``domain`` is the promise that its values lie between the two, ``distinct`` that no two of
-        them are the same: whole numbers of a domain that has as many.
+        """An input; ``domain`` is the promise that its values lie between the two, ``distinct`` that no two
+        of them are the same: whole numbers of a domain that has as many.
 
         One without elements is left out of the text. Raises BuildError for a name, dtype, size or promise
         that the text form does not take.

@@ -14,8 +14,8 @@ from dojo_core.program.tree import Access, Number, Op, Scope, substituted
 
 
 def top(b: Builder, accumulation: str, array: Array, axis: int, count: int) -> tuple[Array, Array]:
-    """The ``count`` largest (``max``) or least (``min``) along an axis, the most extreme and of equals the first
-    one first, and their places (i64).
+    """The ``count`` largest (``max``) or least (``min``) along an axis, and their places (i64): the most
+    extreme comes first, and of equals the first one.
 
     Each is one pass over the keys of what is left. Raises BuildError where there are not so many.
     """
@@ -33,7 +33,10 @@ def top(b: Builder, accumulation: str, array: Array, axis: int, count: int) -> t
     outer, inner = Affine.iterator(len(rows)), Affine.iterator(len(rows) + 1)
     dtype, compared = key_of(array.dtype)
     none = Number(identity(accumulation, dtype))
-    names = [b.temporary(kind, [*sizes, n]) for kind, n in ((dtype, size), (dtype, count), ("i64", count), ("i64", count))]
+    names = [
+        b.temporary(kind, [*sizes, n])
+        for kind, n in ((dtype, size), (dtype, count), ("i64", count), ("i64", count))
+    ]
     left, found, at, place = (Access(name, (*row, outer)) for name in names)
     element = substituted(array.operand, {**dict(zip(rows, row, strict=True)), along: outer})
     # Keys differ, and their places lie within the axis; that the text does not know.

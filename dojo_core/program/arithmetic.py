@@ -17,7 +17,7 @@ from dojo_core.program.dtypes import (
     FLOATS,
     HALVES,
     KEYS,
-    OF_KEYS,
+    OF_BITS,
     SHIFTS,
     STORAGE_FLOATS,
     compute_dtype,
@@ -33,8 +33,8 @@ Array = npt.NDArray[Any]
 
 
 def storage_dtype(dtype: str) -> type[np.generic]:
-    """What the interpreter keeps a dtype in: float64, uint64 (u64), Python's integers (i128), or int64 wrapped
-    to its bits."""
+    """What the interpreter keeps a dtype in: float64, uint64 (u64), Python's integers (i128), or int64
+    wrapped to its bits."""
     if dtype in ("u64", "i128"):
         return np.uint64 if dtype == "u64" else np.object_
     return np.float64 if dtype in (*FLOATS, *STORAGE_FLOATS) else np.int64
@@ -218,6 +218,15 @@ def _bitcast(value: Array, have: str, want: str) -> Array:
     return np.asarray(bits.view(f"{want[0]}{size}"), storage_dtype(want))
 
 
+def _of_bits(function: str, operands: Sequence[Array], taken: str, given: str) -> Array:
+    """What sees a number as bits: a function of keys, or a bitcast, from one dtype to another."""
+    if function in KEYS:
+        return _key(operands[0], operands[1], given, taken, function == "maxkey")
+    if function == "keyindex":
+        return _key_index(operands[0], taken)
+    return (_key_value if function == "keyvalue" else _bitcast)(operands[0], taken, given)
+
+
 def _ordered(bits: Array) -> Array:
     """The bits of floating-point numbers as integers in the order of the numbers, and back."""
     most = np.iinfo(bits.dtype).max
@@ -225,7 +234,7 @@ def _ordered(bits: Array) -> Array:
 
 
 def _key(x: Array, i: Array, key: str, element: str, first: bool) -> Array:
-    """An element and its place as one integer; ``first``: the first of equals is the greatest, and NaN too."""
+    """An element and its place as one integer; ``first``: the first of equals is the greatest, NaN too."""
     half = 4 * DTYPE_BYTES[key]  # bits of each of the two
     least, most = extremes(f"i{half}")
     order = np.asarray(x)
@@ -396,14 +405,10 @@ class Meaning:
                 np.asarray(o, np.float64) if taken in FLOATS else o
                 for o, taken in zip(operands, wanted, strict=True)
             ]
-            if dtype == "u64" and op.function not in (*OF_KEYS, "bitcast"):  # beside int64 NumPy would compute in float64
+            if op.function in OF_BITS:
+                return _of_bits(op.function, operands, wanted[0], dtype)
+            if dtype == "u64":  # beside int64 NumPy would compute in float64
                 operands = [*operands[:first], *(np.asarray(o).astype(np.uint64) for o in operands[first:])]
-        if op.function in KEYS:
-            return _key(*operands, key=dtype, element=wanted[0], first=op.function == "maxkey")
-        if op.function in OF_KEYS:
-            return _key_index(*operands, wanted[0]) if op.function == "keyindex" else _key_value(*operands, wanted[0], dtype)
-        if op.function == "bitcast":
-            return _bitcast(*operands, wanted[0], dtype)
         if op.function in (*SHIFTS, "not"):  # of so many bits, a bool of one
             return np.asarray(FUNCTIONS[op.function](*operands, dtype))
         return np.asarray(FUNCTIONS[op.function](*operands))

@@ -33,6 +33,7 @@ KEYS = ("maxkey", "minkey")  # an element and where it stood as one integer, who
 # What keys of each dtype are made of; what one of these holds becomes that first.
 KEY_ELEMENTS = {"i64": ("f32", "i32", "u32"), "i128": ("f64", "i64", "u64")}
 OF_KEYS = ("keyindex", "keyvalue")
+OF_BITS = (*KEYS, *OF_KEYS, "bitcast")  # which see a number as bits
 OF_REALS = (
     "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos",
     "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "pow",
@@ -307,7 +308,12 @@ def _wide_key_fault(op: Op, target: str, dtypes: Mapping[str, str]) -> tuple[str
         dtypes[o.array] == "i128" if isinstance(o, Access) else isinstance(o, Number) and math.isinf(o.value)
         for o in op.operands
     )
-    if target == "i128" and copied and op.function in ("", "max", "min") and op.accumulate in ("", "max", "min"):
+    if (
+        target == "i128"
+        and copied
+        and op.function in ("", "max", "min")
+        and op.accumulate in ("", "max", "min")
+    ):
         return None
     if target == "i128":
         message = f"{op.target.array} is i128, which has keys alone"

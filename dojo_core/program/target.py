@@ -89,7 +89,7 @@ VECTOR_DTYPES = ("f64", "f32", *INTEGERS, "f16", "bf16", *STORAGE)
 
 
 def lane_bytes(dtype: str) -> int:
-    """Bytes of a register that a lane takes in the dtype that it is computed in; of i128 one of two registers."""
+    """Bytes that a lane takes of a register, in the dtype that it is computed in; i128 are two registers."""
     return DTYPE_BYTES[arithmetic(dtype)] if dtype != "i128" else 8
 
 

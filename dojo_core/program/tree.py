@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from dojo_core.program.nodes import (
     DTYPE_BYTES,
-    NUMBER_DTYPES,
     LONG_FUNCTIONS,
     NOTHING,
+    NUMBER_DTYPES,
     Access,
     Buffer,
     Comparison,
@@ -43,9 +43,9 @@ from dojo_core.program.tables import Indirect, Table
 
 __all__ = [
     "DTYPE_BYTES",
-    "NUMBER_DTYPES",
     "LONG_FUNCTIONS",
     "NOTHING",
+    "NUMBER_DTYPES",
     "Access",
     "Buffer",
     "Comparison",

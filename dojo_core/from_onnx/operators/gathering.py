@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from dojo_core import primitives as p
-from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, known
 from dojo_core.primitives.array import Array

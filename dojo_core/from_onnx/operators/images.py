@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core import primitives as p
-from dojo_core.from_onnx.arrays import joint
+from dojo_core.from_onnx.arrays import Operand, joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import Refusal, within
 from dojo_core.primitives.array import Array
@@ -352,7 +352,8 @@ def max_roi_pool(c: Call) -> Array:
     pooled, scale = c.attribute("pooled_shape"), float(c.attribute("spatial_scale", 1.0))
     if len(x.shape) != 4 or len(rois.shape) != 2 or rois.shape[1] != 5 or len(pooled) != 2:
         raise Refusal(
-            f"It pools {list(rois.shape)} of {list(x.shape)} to {list(pooled)}, not [n, 5] of [n, c, h, w] to two sizes.",
+            f"It pools {list(rois.shape)} of {list(x.shape)} to {list(pooled)}: it takes [n, 5] of "
+            "[n, c, h, w], and two sizes.",
             "Mend the model.",
         )
     count = rois.shape[0]
@@ -372,12 +373,16 @@ def max_roi_pool(c: Call) -> Array:
         inside = c.formula(
             "(i >= b) & (i < e)", dtype="bool", i=here, b=c.unsqueeze(begin, [2]), e=c.unsqueeze(end, [2])
         )
-        # [n, c, h, w] as [n, c, h, 1, w] beside [n, 1, 1, cells, w], or [n, c, 1, h, cells] beside [n, 1, cells, h, 1].
-        shape = (count, 1, 1, cells, size) if axis == 3 else (count, 1, cells, size, 1)
-        spread = c.unsqueeze(value, [axis])
-        value = c.reduce("max", c.where(c.reshape(inside, shape), spread, -math.inf), [4 if axis == 3 else 3], False)
-        filled_ = c.reshape(c.map("<", begin, end), (count, 1, 1, cells) if axis == 3 else (count, 1, cells, 1))
-        some = filled_ if some is None else c.both(some, filled_)
+        spread = [count, 1, 1, 1, 1]
+        spread[axis], spread[axis + 1] = (
+            cells,
+            size,
+        )  # beside [n, c, h, 1, w], then beside [n, c, 1, h, cells]
+        elements = c.where(c.reshape(inside, spread), c.unsqueeze(value, [axis]), -math.inf)
+        value = c.reduce("max", elements, [axis + 1], False)
+        del spread[axis + 1]
+        any_ = c.reshape(c.map("<", begin, end), spread)
+        some = any_ if some is None else c.both(some, any_)
     assert some is not None
     return c.where(some, value, 0)
 
@@ -393,12 +398,17 @@ def affine_grid(c: Call) -> Array:
         )
     corners = c.flag("align_corners")
     factors = [c.reshape(c.places(theta, 2, k, 1), (n, *(1,) * rank, rank)) for k in range(rank + 1)]
-    names = {"t": factors[rank]}
+    names: dict[str, Operand] = {"t": factors[rank]}
     terms = ["t"]
     for axis, size in enumerate(sizes):  # from the first to the last place is 2, or a step less
         step = (2 / (size - 1) if size > 1 else 0.0) if corners else 2 / size
         start = (-1.0 if size > 1 else 0.0) if corners else step / 2 - 1
-        at = c.iota([n_ if k == axis + 1 else 1 for k, n_ in enumerate((1, *sizes, 1))], axis + 1, theta.dtype)
-        names |= {f"f{axis}": factors[rank - 1 - axis], f"a{axis}": c.formula("k * s + b", k=at, s=step, b=start)}
+        at = c.iota(
+            [n_ if k == axis + 1 else 1 for k, n_ in enumerate((1, *sizes, 1))], axis + 1, theta.dtype
+        )
+        names |= {
+            f"f{axis}": factors[rank - 1 - axis],
+            f"a{axis}": c.formula("k * s + b", k=at, s=step, b=start),
+        }
         terms.append(f"f{axis} * a{axis}")
-    return c.formula(" + ".join(reversed(terms)), **names)
+    return c.formula(" + ".join(reversed(terms)), None, **names)

@@ -11,7 +11,6 @@ from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, known
 from dojo_core.primitives.array import Array
-from dojo_core.program.dtypes import holds
 
 _PLAIN = {"ReduceSum": "+", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "*"}
 _SUMMED = {"ReduceL1": "abs(x)", "ReduceL2": "x * x", "ReduceSumSquare": "x * x", "ReduceLogSumExp": ""}

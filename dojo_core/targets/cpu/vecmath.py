@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from dojo_core.codegen.bitcasts import bitcast_functions
 from dojo_core.codegen.conversions import (
     float_bounds,
     integer_functions,
@@ -23,7 +24,6 @@ from dojo_core.codegen.conversions import (
     wide_integers,
     wide_unsigned,
 )
-from dojo_core.codegen.bitcasts import bitcast_functions
 from dojo_core.codegen.keys import scalar_keys, vector_keys
 from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
 from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_key_vectors, wide_keys

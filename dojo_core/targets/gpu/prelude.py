@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from dojo_core.codegen.conversions import scalar_integer, to_integer
 from dojo_core.codegen.bitcasts import bitcast_functions
+from dojo_core.codegen.conversions import scalar_integer, to_integer
 from dojo_core.codegen.keys import scalar_keys
 from dojo_core.codegen.minifloats import WORDS, storage_function
 from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_keys
