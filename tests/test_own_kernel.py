@@ -231,6 +231,16 @@ def test_places_are_written_that_an_array_says():
 
 
 @kernel({"n": 6}, x="n")
+def exponents(x):
+    return (x.bitcast("i32") >> 23) - 127
+
+
+def test_bits_are_another_dtypes():
+    made = exponents.reference({"x": np.array([1.0, 1.5, 2, 0.25, 3e38, 1e-30])})
+    np.testing.assert_array_equal(made["y"], [0, 0, 1, -2, 127, -100])
+
+
+@kernel({"n": 6}, x="n")
 def running(x):
     padded = x.pad({"n": (2, 1)}, mode="edge").slice("n", None, None, -1)
     before = x.scan("n", "max", exclusive=True)
@@ -333,6 +343,8 @@ def test_mistakes_outside_the_function_are_sentences(tmp_path):
     assert "holds 10 whole numbers, and x has 32 elements" in told
     told = refused(MN, {"x": "mn i32"}, lambda x: x, name="mine", domains={"x": (0, 99, "unlike")})
     assert "perhaps the word 'distinct', not (0, 99, 'unlike')" in told
+    told = refused(MN, {"x": "mn"}, lambda x: x.bitcast("i64"), name="a")
+    assert "The bits of f32 are none of i64." in told
     told = refused(MN, {"x": "mn", "i": "m i32", "u": "mn"}, lambda x, i, u: x.scatter("n", i, u), name="a")
     assert "u[m=4, n=8] does not go into x[m=4, n=8] at i[m=4]: its axes are those of i[m=4]" in told
     told = refused(

@@ -172,6 +172,10 @@ class Array:
             raise KernelError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(NUMBER_DTYPES)}.")
         return self._of(primitives.convert(self.owner.builder, self.view, dtype))
 
+    def bitcast(self, dtype: str) -> Array:
+        """The bits of each element as another dtype of the same size, ``x.bitcast("i32")``."""
+        return self._of(primitives.bitcast(self.owner.builder, self.view, dtype))
+
     def named(self, name: str) -> Array:
         """The same, under this name in the program's text."""
         builder = self.owner.builder

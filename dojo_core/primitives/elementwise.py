@@ -22,6 +22,7 @@ from dojo_core.program.dtypes import (
     INTEGERS,
     KEY_ELEMENTS,
     arithmetic,
+    bitcast_dtypes,
     extremes,
     holds,
 )
@@ -113,6 +114,18 @@ def convert(b: Builder, array: Array, dtype: str) -> Array:
     if isinstance(array.operand, Number):
         return Array(dtype, Number(_rounded(array.operand.value, dtype)), array.axes)
     return array if array.dtype == dtype else elementwise(b, dtype, array, dtype=dtype)
+
+
+def bitcast(b: Builder, array: Array, dtype: str) -> Array:
+    """The bits of each element as another dtype of the same size. Raises BuildError where it has another."""
+    checked_dtype(dtype)
+    if array.dtype == dtype:
+        return array
+    if not any({array.dtype, dtype} <= set(alike) for alike in bitcast_dtypes().values()):
+        raise BuildError(f"The bits of {array.dtype} are none of {dtype}.")
+    if not isinstance(array.operand, Access):  # a number has bits once it is an element
+        array = b.copy(array, whole=True)
+    return elementwise(b, "bitcast", array, dtype=dtype)
 
 
 def _rounded(value: int | float, dtype: str) -> int | float:

@@ -10,7 +10,6 @@ from dojo_core.from_onnx.arrays import joint, not_a_number, stored, wide
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, HALVES, Refusal, Tensor, bits, checked, dtype_of, known
 from dojo_core.primitives.array import Array
-from dojo_core.program.tree import Access
 
 # An operator and the function of the Dojo's that it is.
 _FUNCTIONS = {
@@ -209,10 +208,7 @@ def bitcast(c: Call) -> Tensor:
             raise Refusal(
                 f"Texts do not see the bits of {source} as {element}.", "Cast its bits outside of the kernel."
             )
-        array = stored(c.b, c.array(0), source)
-        if not isinstance(array.operand, Access):  # a number has bits once it is an element
-            array = c.b.copy(array, whole=True)
-        array = p.elementwise(c.b, "bitcast", array, dtype=element)
+        array = p.bitcast(c.b, stored(c.b, c.array(0), source), element)
     else:
         array = c.convert(c.array(0), element)
     return Tensor(element, array.shape, array=array, sources=c.sources)
