@@ -407,7 +407,8 @@ class _Generator:
         if not vector:
             self.statements.append(self._scalar(op, scopes))
             self.peeled += _peeled(scopes) if op.accumulate else 0
-        statement = self._vector(op, scopes) if vector else _into_lane(self.scalars.statement(op, scopes))
+        statement = self._vector(op, scopes) if vector else self.scalars.statement(op, scopes)
+        statement = _into_lane(statement)
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
         bound = ERROR_BOUNDS.get(op.function)
         if bound is not None:
