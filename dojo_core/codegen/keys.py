@@ -104,39 +104,51 @@ def _scalar_value(key: str, element: str) -> str:
 def vector_keys(lanes: int, resized: bool) -> str:
     """Those of i64 keys, of so many lanes; ``resized`` as ``vector_conversion`` takes it."""
     half, whole, bits = (vector_type(d, lanes) for d in ("i32", "i64", "u64"))
-    text = ""
-    for name in KEYS:
-        low = f"({bits})i << 1" if name == "minkey" else f"~(({bits})i << 1)"
-        high = vector_conversion("b", "i32", "i64", lanes, resized)
-        for element in KEY_ELEMENTS["i64"]:
-            order = (
-                f"    {half} b = x;\n"
-                if element == "i32"
-                else f"    {half} b = ({half})({_flipped('x', 'u32')});\n"
-            )
-            if element == "f32":
-                order = (
-                    f"    {half} b = ({half})(x + 0.0f), n = x != x;\n"
-                    f"    b ^= {_signed('i32')};\n    b = (b & ~n) | (n & {_nan(name, 'i32')});\n"
-                )
-            text += (
-                f"INLINE {whole} {whole}_{name}{_of_elements('i64', element)}"
-                f"({vector_type(element, lanes)} x, {whole} i) {{\n{order}"
-                f"    {whole} high = {high};\n"
-                f"    return ({whole})((({bits})high << 32) | (({low}) & 0xffffffffull));\n}}\n"
-            )
-    text += (
+    high = vector_conversion("b", "i32", "i64", lanes, resized)
+    shifted = vector_conversion("h", "i64", "i32", lanes, resized)
+    text = (
         f"INLINE {whole} {whole}_keyindex({whole} k) {{\n"
         f"    {bits} low = ({bits})k;\n"
         f"    return ({whole})(((low ^ -(low & 1)) & 0xffffffffull) >> 1);\n}}\n"
     )
-    shifted = vector_conversion("h", "i64", "i32", lanes, resized)
     for element in KEY_ELEMENTS["i64"]:
         kind = vector_type(element, lanes)
-        back = f"    b ^= {_signed('i32')};\n" if element == "f32" else ""
-        value = _flipped(f"({kind})b", "u32") if element == "u32" else f"({kind})b"
+        for name in KEYS:
+            text += (
+                f"INLINE {whole} {whole}_{name}{_of_elements('i64', element)}({kind} x, {whole} i) {{\n"
+                f"{vector_order(name, element, lanes)}    {whole} high = {high};\n    return ({whole})"
+                f"((({bits})high << 32) | (({vector_place(name, lanes)}) & 0xffffffffull));\n}}\n"
+            )
         text += (
             f"INLINE {kind} {kind}_keyvalue({whole} k) {{\n"
-            f"    {whole} h = k >> 32;\n    {half} b = {shifted};\n{back}    return {value};\n}}\n"
+            f"    {whole} h = k >> 32;\n    {half} b = {shifted};\n"
+            f"    return {vector_element(element, lanes)};\n}}\n"
         )
     return text
+
+
+def vector_order(name: str, element: str, lanes: int) -> str:
+    """Lines that make ``b``, the upper halves of keys, of the elements ``x``."""
+    whole = _SAME_SIZE.get(element, element)
+    kind = vector_type(whole, lanes)
+    if element[0] == "f":
+        zero = "0.0f" if element == "f32" else "0.0"
+        return (
+            f"    {kind} b = ({kind})(x + {zero}), n = ({kind})(x != x);\n"
+            f"    b ^= {_signed(whole)};\n    b = (b & ~n) | (n & {_nan(name, whole)});\n"
+        )
+    return f"    {kind} b = ({kind})({_flipped('x', element) if element[0] == 'u' else 'x'});\n"
+
+
+def vector_place(name: str, lanes: int) -> str:
+    """The lower halves of keys, of the places ``i``, in 64 bits."""
+    place = f"({vector_type('u64', lanes)})i << 1"
+    return place if name == "minkey" else f"~({place})"
+
+
+def vector_element(element: str, lanes: int) -> str:
+    """The elements that the upper halves of keys, ``b``, were made of."""
+    kind, whole = vector_type(element, lanes), _SAME_SIZE.get(element, element)
+    if element[0] == "f":
+        return f"({kind})(b ^ {_signed(whole)})"
+    return _flipped(f"({kind})b", element) if element[0] == "u" else f"({kind})b"

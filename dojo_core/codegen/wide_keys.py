@@ -6,6 +6,7 @@ In memory each key is whole: loads take the halves apart, and stores put them to
 
 from __future__ import annotations
 
+from dojo_core.codegen.keys import vector_element, vector_order, vector_place
 from dojo_core.program.dtypes import KEY_ELEMENTS, KEYS
 
 WIDE_KEY_TYPES = "".join(
@@ -13,9 +14,6 @@ WIDE_KEY_TYPES = "".join(
     for sign, name in (("int", "i"), ("unsigned", "u"))
 )
 _EXTREMES = {"max": (">", "maximum"), "min": ("<", "minimum")}
-_NAN = {"maxkey": "__INT64_MAX__", "minkey": "(-__INT64_MAX__ - 1)"}
-_SIGNED = "((b >> 63) & __INT64_MAX__)"  # all bits but the sign of what is negative: its own inverse
-_FLIPPED = "9223372036854775808ull"  # the sign bit, which orders unsigned numbers as signed ones
 
 
 def wide_keys() -> dict[str, str]:
@@ -28,7 +26,7 @@ def wide_keys() -> dict[str, str]:
 
 def wide_key_vectors(lanes: int) -> str:
     """``i128xN``: loads, stores, single lanes, extremes, and what keys are made of and hold."""
-    return _moves(lanes) + _extremes(lanes) + _made(lanes) + _held(lanes)
+    return _moves(lanes) + _extremes(lanes) + _made(lanes)
 
 
 def _moves(n: int) -> str:
@@ -80,29 +78,18 @@ def _extremes(n: int) -> str:
 
 def _made(n: int) -> str:
     key, high, low, text = f"i128x{n}", f"i64x{n}", f"u64x{n}", ""
-    for name in KEYS:
-        place = f"({low})i << 1" if name == "minkey" else f"~(({low})i << 1)"
-        for element in KEY_ELEMENTS["i128"]:
-            if element == "f64":
-                order = (
-                    f"    {high} b = ({high})(x + 0.0), n = ({high})(x != x);\n"
-                    f"    b ^= {_SIGNED};\n    b = (b & ~n) | (n & {_NAN[name]});\n"
-                )
-            else:
-                order = f"    {high} b = ({high})(x{f' ^ {_FLIPPED}' * (element == 'u64')});\n"
+    for element in KEY_ELEMENTS["i128"]:
+        for name in KEYS:
             text += (
-                f"INLINE {key} {key}_{name}_{element}({element}x{n} x, {high} i) {{\n{order}"
-                f"    {key} k = {{b, {place}}};\n    return k;\n}}\n"
+                f"INLINE {key} {key}_{name}_{element}({element}x{n} x, {high} i) {{\n"
+                f"{vector_order(name, element, n)}"
+                f"    {key} k = {{b, {vector_place(name, n)}}};\n    return k;\n}}\n"
             )
-    return text
-
-
-def _held(n: int) -> str:
-    key, high, low = f"i128x{n}", f"i64x{n}", f"u64x{n}"
-    return (
-        f"INLINE {high} {high}_keyindex_i128({key} k) {{ return ({high})((k.low ^ -(k.low & 1)) >> 1); }}\n"
-        f"INLINE f64x{n} f64x{n}_keyvalue({key} k) {{\n"
-        f"    {high} b = k.high;\n    return (f64x{n})(b ^ {_SIGNED});\n}}\n"
-        f"INLINE {high} {high}_keyvalue({key} k) {{ return k.high; }}\n"
-        f"INLINE {low} {low}_keyvalue({key} k) {{ return ({low})k.high ^ {_FLIPPED}; }}\n"
+        text += (
+            f"INLINE {element}x{n} {element}x{n}_keyvalue({key} k) {{\n"
+            f"    {high} b = k.high;\n    return {vector_element(element, n)};\n}}\n"
+        )
+    return text + (
+        f"INLINE {high} {high}_keyindex_i128({key} k) {{\n"
+        f"    {low} low = k.low;\n    return ({high})((low ^ -(low & 1)) >> 1);\n}}\n"
     )
