@@ -44,6 +44,7 @@ from dojo_core.primitives import (
     squeeze,
     stack,
     tile,
+    top,
     transpose,
     unsqueeze,
     window,
@@ -333,8 +334,27 @@ def test_an_element_and_its_place_are_one_pass():
             lambda x: 2,
             (5, dtype),
         )
-    for dtype in ("f64", "i32", "i64"):  # which no key holds
+    for dtype in ("f64", "i32", "u64"):
         agrees(lambda b, x: arg_reduce(b, "max", x, 0), lambda x: [x.max(0), x.argmax(0)], (5, 3, dtype))
+
+
+@pytest.mark.parametrize(
+    ("accumulation", "shape", "axis", "count"),
+    [("max", (3, 7), 1, 4), ("min", (5, 3, 2, "i64"), 0, 5), ("max", (2, 9, "u8"), -1, 1)],
+)
+def test_the_largest_and_the_least_few_and_their_places(accumulation, shape, axis, count):
+    def expected(x):
+        order = np.argsort(x * (-1.0 if accumulation == "max" else 1.0), axis, kind="stable")
+        places = np.take(order, range(count), axis)
+        return [np.take_along_axis(x, places, axis), places]
+
+    agrees(lambda b, x: top(b, accumulation, x, axis, count), expected, shape)
+
+
+def test_of_a_few_there_are_no_more_than_all():
+    b = Builder("k")
+    with pytest.raises(BuildError, match="There is no first 4 of 3"):
+        top(b, "max", b.input("x", "f32", (3,)), 0, 4)
 
 
 @pytest.mark.parametrize(

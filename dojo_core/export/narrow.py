@@ -56,5 +56,5 @@ def _vector(scopes: tuple[Scope, ...]) -> bool:
 
 
 def _bytes(program: Program, op: Op) -> int:
-    """Of one lane, in the widest vector of an operation."""
-    return max(DTYPE_BYTES[program.buffer_of[a.array].dtype] for a in (op.target, *op.sources))
+    """Of one lane, in the widest vector of an operation; those of i128 are two, of 8 bytes a lane."""
+    return max(min(8, DTYPE_BYTES[program.buffer_of[a.array].dtype]) for a in (op.target, *op.sources))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import may_leave
-from dojo_core.program.dtypes import COMPARISONS, FLOATS, INTEGERS, dtypes_of, extremes
+from dojo_core.program.dtypes import COMPARISONS, FLOATS, INTEGERS, dtypes_of, extremes, key_read
 from dojo_core.program.nodes import fact
 from dojo_core.program.tables import IndexArray, Indirect, Lookup
 from dojo_core.program.tree import (
@@ -203,6 +203,8 @@ def _applied(op: Op, values: Sequence[Interval], dtypes: Mapping[str, str]) -> I
         return min(a for a, _ in values[1:]), max(b for _, b in values[1:])
     if function in ("floor", "round"):
         return (values[0][0], values[0][1]) if whole else _whole_part(values[0])
+    if function == "keyindex":
+        return 0, 2 ** (4 * DTYPE_BYTES[key_read(op, dtypes)] - 1) - 1
     if whole and function in ("+", "-", "*", "neg", "abs"):
         return _whole_numbers(function, values)
     return _ANY

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from dojo_core.codegen.bitcasts import bitcast_functions
 from dojo_core.codegen.conversions import (
     float_bounds,
     integer_functions,
@@ -25,6 +26,7 @@ from dojo_core.codegen.conversions import (
 )
 from dojo_core.codegen.keys import scalar_keys, vector_keys
 from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
+from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_key_vectors, wide_keys
 from dojo_core.program.dtypes import (
     FLOATS,
     HALVES,
@@ -473,6 +475,7 @@ def preamble(processor: Processor) -> str:
     text, sizes, dialect = HEAD, processor.vector_bytes, Dialect(processor.instruction_set)
     for name, c_type in C_TYPES.items():
         text += f"typedef {c_type} {name};\n"
+    text += WIDE_KEY_TYPES
     shapes = [(d, n) for d in VECTOR_DTYPES for n in _lanes(d, sizes)]
     bare = dict.fromkeys((unsigned(d), n) for d, n in shapes if (unsigned(d), n) not in shapes)
     for name, lanes, bytes_ in (
@@ -488,6 +491,7 @@ def preamble(processor: Processor) -> str:
     text += PREFETCH
     for dtype in INTEGERS:
         text += integer_functions(dtype, 1)
+    text += "".join(wide_keys().values())
     text += (
         _scalar_float("f32", dialect)
         + _scalar_float("f64", dialect)
@@ -500,8 +504,10 @@ def preamble(processor: Processor) -> str:
         text += _vector(dtype, lanes, dialect)
     if dialect.resizes:
         text += resized_integers(shapes)
-    text += "".join(scalar_keys().values())
-    text += "".join(vector_keys(lanes, dialect.resizes) for dtype, lanes in shapes if dtype == "i64")
+    text += "".join(scalar_keys().values()) + "".join(bitcast_functions().values())
+    wide = [lanes for dtype, lanes in shapes if dtype == "i64"]
+    text += "".join(vector_keys(lanes, dialect.resizes) for lanes in wide)
+    text += "".join(map(wide_key_vectors, wide))
     return dialect.finish(text + _instructions(processor))
 
 
