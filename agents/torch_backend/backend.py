@@ -10,12 +10,10 @@ from typing import Any
 import torch
 import torch.fx
 from torch._dynamo import disable
-from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
-from torch._guards import TracingContext
 
-from agents.torch_backend.decompositions import decompositions
+from agents.torch_backend.keys import graph_key
+from agents.torch_backend.kept import keep, kept
 from agents.torch_backend.settings import Settings
-from agents.torch_backend.splitting import NothingTaken, split
 
 log = logging.getLogger(__name__)
 
@@ -45,23 +43,23 @@ def dojo(
 
 
 def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Settings) -> Callable[..., Any]:
-    """For these shapes: to ATen operators, without side effects, and split."""
-    fixed = _weights(module, inputs) if settings.freeze or _frozen() else {}
-
-    def forward(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-        # The placeholders are the traced module's, but those that are written to are no constants.
-        context = TracingContext.try_get()
-        written = (
-            set(context.fw_metadata.mutated_inp_runtime_indices) if context and context.fw_metadata else ()
-        )
-        kept = {k: t for k, t in fixed.items() if k not in written} if len(examples) == len(inputs) else {}
-        return make_boxed_func(split(graph, settings, kept))
+    """For these shapes: kept from another process, or compiled now."""
+    frozen = settings.freeze or _frozen()
+    key = None if frozen else graph_key(module, inputs)  # constants are a process's own
+    part = kept(key, settings) if key else None
+    if part is not None:
+        return disable(part, reason="it is compiled by the Dojo")
+    # Imported where something is traced: that takes longer than all that a kept graph needs.
+    from agents.torch_backend.compiling import compiled
+    from agents.torch_backend.splitting import NothingTaken
 
     try:
-        compiled = aot_module_simplified(module, inputs, fw_compiler=forward, decompositions=decompositions())
+        function, part = compiled(module, inputs, settings, _weights(module, inputs) if frozen else {})
     except NothingTaken:
         return module.forward  # as it was traced: broken down it would be slower
-    return disable(compiled, reason="it is compiled by the Dojo")
+    if key and part is not None:
+        keep(key, part)
+    return disable(function, reason="it is compiled by the Dojo")
 
 
 def _frozen() -> bool:

@@ -14,6 +14,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from agents.torch_backend.call import OPERATORS
 from agents.torch_backend.nodes import Trials, is_item, operator_name, translated
+from agents.torch_backend.lowering import lowered
 from agents.torch_backend.part import Part
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
@@ -56,7 +57,7 @@ def split(
     if refused:
         return _in_parts(module, refused, settings, fixed, trials)
     try:
-        return Part("model", module.graph, module, settings, fixed, trials)
+        return lowered("model", module.graph, module, settings, fixed, trials)
     except Refusal as refusal:
         _tell_part(refusal)
         raise NothingTaken from refusal
@@ -92,7 +93,7 @@ def _in_parts(
         inner = getattr(whole, node.target)
         known = {k: fixed[numbers[a]] for k, a in enumerate(node.args) if numbers.get(a) in fixed}
         try:
-            part = Part(node.target, inner.graph, inner, settings, known, trials)
+            part = lowered(node.target, inner.graph, inner, settings, known, trials)
         except Refusal as refusal:
             _tell_part(refusal)
         else:
