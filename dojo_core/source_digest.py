@@ -10,11 +10,13 @@ from pathlib import Path
 
 @cache
 def source_digest(*packages: str) -> str:
-    """Of all files of Python in packages, by their full names; none is imported but what they lie in."""
+    """Of all files of Python in packages or modules, by their full names; none is imported but what they lie
+    in."""
     digest = hashlib.sha256()
     for package in packages:
         spec = find_spec(package)
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            for path in sorted(Path(folder).glob("**/*.py")):
-                digest.update(path.read_bytes())
+        folders = (spec.submodule_search_locations or ()) if spec else ()
+        paths = [path for folder in folders for path in sorted(Path(folder).glob("**/*.py"))]
+        for path in paths or ([Path(spec.origin)] if spec and spec.origin else []):
+            digest.update(path.read_bytes())
     return digest.hexdigest()

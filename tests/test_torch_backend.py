@@ -10,8 +10,10 @@ from torch import nn
 import agents.torch_backend  # noqa: F401  (registers the backend)
 from agents import passes
 from agents.passes.kept import heuristic
-from agents.torch_backend import dojo
+from agents.torch_backend import compiling, dojo
+from agents.torch_backend.keys import graph_key
 from agents.torch_backend.part import Part
+from dojo_core.measure import sealed
 from dojo_core.primitives import Builder, elementwise
 
 
@@ -219,3 +221,116 @@ def test_what_the_pass_played_is_kept(monkeypatch):
     assert played != start
     monkeypatch.setattr(passes, "play_pass", lambda game, name: pytest.fail("It plays again."))
     assert heuristic(start) == played
+
+
+# ---------------------------------------------------------------------------- a second process
+
+
+@pytest.fixture
+def again(monkeypatch):
+    """Forget what this process traced; from then on nothing can be translated."""
+
+    def forget():
+        torch.compiler.reset()
+        monkeypatch.setattr(compiling, "split", lambda *given: pytest.fail("It is translated again."))
+
+    return forget
+
+
+@pytest.fixture
+def entries(tmp_path, monkeypatch):
+    """The entries of a cache of the test's own."""
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    return lambda: list((tmp_path / "cache" / "graphs").glob("*.graph"))
+
+
+def mixed(x, places):
+    """A constant, a table, places that are data, and a result in another order."""
+    table = torch.tensor([0.5, 2.0, -1.0])
+    return (x.T + table).relu() * 3, F.embedding(places, x).permute(1, 0, 2)
+
+
+def test_a_graph_that_was_translated_is_not_translated_again(again, entries):
+    x, places = torch.randn(3, 4), torch.tensor([[0, 2], [1, 1]])
+    with torch.no_grad():
+        wanted = mixed(x, places)
+        torch.compile(mixed, backend="dojo")(x, places)
+        again()
+        for ours, theirs in zip(torch.compile(mixed, backend="dojo")(x, places), wanted, strict=True):
+            alike(ours, theirs)
+            assert ours.stride() == theirs.stride()
+        with pytest.raises(IndexError, match="beyond 0 to 2"):
+            torch.compile(mixed, backend="dojo")(x, places + 2)
+    assert len(entries()) == 1
+
+
+def test_shapes_of_a_graph_are_kept_each(again, entries):
+    def call():
+        compiled = torch.compile(torch.tanh, backend="dojo", dynamic=True)
+        for rows in (2, 5):
+            x = torch.randn(rows, 3)
+            alike(compiled(x), torch.tanh(x))
+
+    call()
+    assert len(entries()) == 2
+    again()
+    call()
+
+
+@pytest.mark.parametrize("damage", [lambda text: text[:-9], lambda text: b"{}\n", lambda text: b""])
+def test_a_damaged_entry_is_none(entries, parts, damage):
+    x = torch.randn(3)
+    torch.compile(torch.tanh, backend="dojo")(x)
+    (entry,) = entries()
+    sealed.keep(entry, damage(bytes(sealed.read(entry))))  # as somebody would who knows the seal
+    torch.compiler.reset()
+    alike(torch.compile(torch.tanh, backend="dojo")(x), torch.tanh(x))
+    assert len(parts) == 2
+
+
+def test_what_a_graph_hangs_on_is_in_its_key():
+    def key(function, *given):
+        traced = torch.fx.symbolic_trace(function)
+        return graph_key(traced, given)
+
+    x = torch.randn(4, 4)
+    keys = [
+        key(lambda x: x.sum(0), x),
+        key(lambda x: x.sum(1), x),
+        key(lambda x: x.sum(True), x),
+        key(lambda x: x.sum(0), x.T),
+        key(lambda x: x.sum(0), x.double()),
+        key(lambda x: x.prod(0), x),
+    ]
+    with torch.no_grad():
+        keys.append(key(lambda x: x.sum(0), x))
+    with torch.autocast("cpu", torch.bfloat16):
+        keys.append(key(lambda x: x.sum(0), x))
+    assert None not in keys and len(set(keys)) == len(keys)
+    assert keys[0] == key(lambda y: y.sum(0), x + 1)  # neither names nor values
+
+
+def test_what_a_text_does_not_tell_has_no_key():
+    class Own(torch.Tensor):
+        pass
+
+    traced = torch.fx.symbolic_trace(lambda x: torch.relu(x))
+    assert graph_key(traced, [torch.ones(2)])
+    assert graph_key(traced, [torch.ones(2).as_subclass(Own)]) is None
+    assert graph_key(traced, [torch.ones(2).to_sparse()]) is None
+    assert graph_key(torch.fx.symbolic_trace(nn.Sequential(nn.ReLU())), [torch.ones(2)]) is None  # a module
+    for node in traced.graph.nodes:
+        if node.op == "call_function":
+            node.target = alike  # of this file, which may change
+    assert graph_key(traced, [torch.ones(2)]) is None
+
+
+@pytest.mark.parametrize("model", [lambda x: x.add_(1), lambda x: (x[0], x * 2), lambda x: x.sort()[0] + 1])
+def test_a_call_that_is_more_than_the_model_is_not_kept(entries, model):
+    x = torch.randn(3, 4)
+    y = x.clone()
+    with torch.no_grad():
+        for ours, theirs in zip(torch.compile(model, backend="dojo")(x), model(y), strict=True):
+            alike(ours, theirs)
+    alike(x, y)
+    assert not entries()

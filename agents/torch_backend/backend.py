@@ -11,8 +11,8 @@ import torch
 import torch.fx
 from torch._dynamo import disable
 
-from agents.torch_backend.keys import graph_key
 from agents.torch_backend.kept import keep, kept
+from agents.torch_backend.keys import graph_key
 from agents.torch_backend.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ def compiled(
     settings: Settings,
     fixed: Mapping[int, torch.Tensor],
 ) -> tuple[Callable[..., Any], Part | None]:
-    """For these shapes, ``fixed`` being inputs that are constants: as a function, and as the part that is all of
-    it, where a call does nothing else. Raises NothingTaken."""
+    """For these shapes, ``fixed`` being inputs that are constants: as a function, and as the part that is all
+    of it, where a call does nothing else. Raises NothingTaken."""
     whole: Part | None = None
 
     def forward(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
@@ -42,9 +42,7 @@ def compiled(
         return make_boxed_func(made)
 
     with _context():
-        function = aot_module_simplified(
-            module, inputs, fw_compiler=forward, decompositions=decompositions()
-        )
+        function = aot_module_simplified(module, inputs, fw_compiler=forward, decompositions=decompositions())
     return function, whole
 
 

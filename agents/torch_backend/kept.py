@@ -79,7 +79,9 @@ def _check(interface: Interface, graph: Graph) -> None:
     """Raises ValueError where an interface is none of this graph's."""
     taken = {port.name for port in interface.ports.values()}
     given = {port.name for port in interface.results if isinstance(port, Port)}
-    if taken != {graph.label(name) for name in graph.inputs} or given != {graph.label(n) for n in graph.outputs}:
+    if taken != {graph.label(name) for name in graph.inputs} or given != {
+        graph.label(n) for n in graph.outputs
+    }:
         raise ValueError("its inputs and outputs are others")
     for port in (*interface.ports.values(), *interface.results):
         assert isinstance(port, Port)

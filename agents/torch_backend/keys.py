@@ -44,9 +44,8 @@ class _Unkeyed(Exception):
 
 
 def graph_key(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> str | None:
-    """The key of what TorchDynamo traced, called with inputs like these: nothing of it is run, and no value of
-    an input counts, but what shape, strides and dtype it has. None for a graph that hangs on more, such as a
-    function of somebody's own."""
+    """The key of what TorchDynamo traced, called with inputs like these: not their values count, but their
+    shapes, strides and dtypes. None for a graph that hangs on more, such as a function of somebody's own."""
     try:
         graph = _graph(module)
         given = [_input(each) for each in inputs]

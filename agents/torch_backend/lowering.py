@@ -24,8 +24,8 @@ def lowered(
     fixed: Mapping[int, torch.Tensor],
     trials: Trials,
 ) -> Part:
-    """``attributes`` has the tensors that the graph names, ``fixed`` those of placeholders that are constants.
-    Raises Refusal where it cannot be compiled."""
+    """``attributes`` has the tensors that the graph names, ``fixed`` those of placeholders that are
+    constants. Raises Refusal where it cannot be compiled."""
     lowering = _Lowering(name, graph, attributes, fixed, trials)
     return Part(lowering.interface, lowering.assembled, settings, lowering.fixed)
 

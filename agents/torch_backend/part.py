@@ -91,7 +91,9 @@ class Part:
                 self._compile()
         _threads(torch.get_num_threads())
         try:
-            values = self._model.run({port.name: port.values(given[k]) for k, port in self.interface.ports.items()})
+            values = self._model.run(
+                {port.name: port.values(given[k]) for k, port in self.interface.ports.items()}
+            )
         except GraphError as fault:
             raise IndexError(str(fault)) from None
         return [_taken(result, values, given) for result in self.interface.results]

@@ -13,8 +13,8 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from agents.torch_backend.call import OPERATORS
-from agents.torch_backend.nodes import Trials, is_item, operator_name, translated
 from agents.torch_backend.lowering import lowered
+from agents.torch_backend.nodes import Trials, is_item, operator_name, translated
 from agents.torch_backend.part import Part
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings

@@ -1,5 +1,5 @@
-"""A graph as files: its text, and beside it the constants' values in NumPy's form (``model.dojo.npz``); or as one
-piece of bytes, for a cache."""
+"""A graph as files: its text, and beside it the constants' values in NumPy's form (``model.dojo.npz``); or as
+one piece of bytes, for a cache."""
 
 from __future__ import annotations
 
