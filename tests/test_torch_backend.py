@@ -10,10 +10,13 @@ from torch import nn
 import agents.torch_backend  # noqa: F401  (registers the backend)
 from agents import passes
 from agents.passes.kept import heuristic
-from agents.torch_backend import compiling, dojo
+from agents.torch_backend import compiling, dojo, searching
 from agents.torch_backend.keys import graph_key
 from agents.torch_backend.part import Part
+from dojo_core import moves
 from dojo_core.measure import sealed
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.primitives import Builder, elementwise
 
 
@@ -102,6 +105,28 @@ def test_what_the_dojo_has_not_stays_in_pytorch_and_one_line_says_so(parts, told
     assert parts
     (line,) = told()
     assert line.startswith("1 of 6 operations stay in PyTorch. sort.default: the Dojo has no such operator")
+
+
+def test_what_has_no_elements_splits_no_model(parts, told):
+    def model(x):
+        kept = torch.tensor([])  # as a cache of attention's keys begins
+        return torch.cat([kept, x * 2, x[:, :0]], -1) + 1
+
+    x = torch.randn(4, 5)
+    with torch.no_grad():
+        alike(torch.compile(model, backend="dojo")(x), model(x))
+    assert len(parts) == 1 and not told()
+
+
+def test_inputs_without_elements_or_without_axes_are_as_in_pytorch():
+    def model(x):
+        return x * 2 + 1, x.sum(), x.T if x.dim() == 2 else x.exp()
+
+    with torch.no_grad():
+        for x in (torch.randn(0, 3), torch.tensor(0.5), torch.randn(2, 0)):
+            torch.compiler.reset()
+            for ours, theirs in zip(torch.compile(model, backend="dojo")(x), model(x), strict=True):
+                alike(ours, theirs)
 
 
 def test_a_model_of_nothing_that_the_dojo_has_is_pytorchs(parts, told):
@@ -211,6 +236,40 @@ def test_kernels_run_on_as_many_threads_as_pytorchs(monkeypatch):
 def test_options_that_there_are_not(given, sentence):
     with pytest.raises(ValueError, match=sentence):
         dojo(torch.fx.symbolic_trace(nn.ReLU()), [torch.ones(1)], **given)
+
+
+def test_a_budget_is_spent_once_and_what_it_found_lies_in_the_records(entries, parts, monkeypatch):
+    def call():
+        x = torch.randn(64)
+        alike(torch.compile(torch.exp, backend="dojo", options={"budget": 2})(x), x.exp())
+
+    call()
+    (kernel,) = parts[0].model.graph.kernels.values()
+    with Records() as records:
+        best = records.best(kernel.program.hash, "cpu", this_machine().fingerprint, "reassoc")
+    assert best is not None and best.verified and best.player == searching.AGENT
+    monkeypatch.setattr(searching, "timed", lambda *given: pytest.fail("It is timed again."))
+    torch.compiler.reset()
+    call()
+    assert [p.hash for p in parts[1].model.programs.values()] == [best.program_hash]
+
+
+def test_the_fastest_record_runs_where_it_is_asked_for(entries, parts):
+    x = torch.randn(4, 6)
+    torch.compile(torch.neg, backend="dojo")(x)
+    (start,) = (kernel.program for kernel in parts[0].model.graph.kernels.values())
+    program = moves.apply(start, "interchange y1@0", target="cpu")
+    with Records() as records:
+        records.add(
+            Record(
+                program.hash, program.text, start.hash, "", "", "f32", "reassoc", "", "cpu",
+                this_machine().fingerprint, "", "code", "ok", True, 1e-9, (Sample(1.0),),
+            )
+        )  # fmt: skip
+    torch.compiler.reset()
+    alike(torch.compile(torch.neg, backend="dojo", options={"records": True})(x), -x)
+    first, second = ([p.hash for p in part.model.programs.values()] for part in parts)
+    assert second == [program.hash] != first
 
 
 def test_what_the_pass_played_is_kept(monkeypatch):

@@ -18,6 +18,7 @@ from agents.torch_backend.nodes import Trials, is_item, operator_name, translate
 from agents.torch_backend.part import Part
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
+from agents.torch_backend.simplifying import simplify
 from dojo_core.graph import Kind
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ def split(
     compiled by the Dojo. ``fixed``: placeholders whose tensors are constants. A line of the log says what
     stays in PyTorch, and why. Raises NothingTaken where all does.
     """
+    simplify(module)
     trials: Trials = {}
     operations = _operations(module.graph)
     refused = refusals(module.graph, trials)
