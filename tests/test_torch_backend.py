@@ -179,6 +179,15 @@ def test_each_shape_is_compiled_for_itself(parts):
     assert len(parts) == 3  # 5 was compiled before
 
 
+def test_numbers_of_a_graph_of_any_shape_are_those_of_the_call(parts):
+    norm = nn.LayerNorm(3, eps=0.5)
+    compiled = torch.compile(norm, backend="dojo", dynamic=True, fullgraph=True)
+    with torch.no_grad():
+        for norm.eps in (0.5, 2.0, 0.5):
+            alike(compiled(x := torch.randn(2, 3)), norm(x))
+    assert len(parts) == 2
+
+
 def test_weights_are_constants_where_it_is_asked_for(parts):
     model, x = nn.Linear(3, 2), torch.randn(4, 3)
     compiled = torch.compile(model, backend="dojo", options={"freeze": True})

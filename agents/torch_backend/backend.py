@@ -84,19 +84,44 @@ class _ByShape:
 
     def __init__(self, module: torch.fx.GraphModule, settings: Settings) -> None:
         self._module, self._settings = module, settings
+        self._items = _items(module.graph)
         self._known: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *given: Any) -> Any:
-        key = tuple(_shape(x) for x in given)
+        numbers = set(self._items.values())
+        key = tuple(_shape(x, k in numbers) for k, x in enumerate(given))
         if key not in self._known:
             if len(self._known) == SHAPES:
                 log.warning("More than %d shapes of one graph: the others stay in PyTorch.", SHAPES)
             if len(self._known) >= SHAPES:
                 return self._module(*given)
-            self._known[key] = _compiled(self._module, given, self._settings)
+            module = _specialised(self._module, {item: given[k].item() for item, k in self._items.items()})
+            self._known[key] = _compiled(module, given, self._settings)
         return self._known[key](*given)
 
 
-def _shape(value: Any) -> Any:
+def _shape(value: Any, is_number: bool) -> Any:
     """What compiled code hangs on of an argument."""
-    return (tuple(value.shape), value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    return (tuple(value.shape), value.stride(), value.dtype, value.item() if is_number else None)
+
+
+def _items(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
+    """Numbers that come in as tensors, as those of Python do where they may change: the nodes that take them
+    out, and which arguments they are."""
+    numbers = {node: k for k, node in enumerate(n for n in graph.nodes if n.op == "placeholder")}
+    items = graph.find_nodes(op="call_method", target="item")
+    return {item: numbers[item.args[0]] for item in items if item.args[0] in numbers}
+
+
+def _specialised(module: torch.fx.GraphModule, values: Mapping[torch.fx.Node, float]) -> torch.fx.GraphModule:
+    """The same with values in the places of nodes."""
+    if not values:
+        return module
+    graph = torch.fx.Graph()
+    known: dict[torch.fx.Node, Any] = dict(values)
+    for node in module.graph.nodes:
+        if node not in known:
+            known[node] = graph.node_copy(node, known.__getitem__)
+    return torch.fx.GraphModule(module, graph)
