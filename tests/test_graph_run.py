@@ -13,6 +13,7 @@ import pytest
 
 from dojo_core import apply, legal_moves, parse
 from dojo_core import primitives as p
+from dojo_core.game import Game
 from dojo_core.graph import (
     Graph,
     GraphError,
@@ -27,6 +28,7 @@ from dojo_core.graph import (
     reference,
     save,
 )
+from dojo_core.graph.choices import choices
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.plan import ALIGNMENT, Lifetime, places
 from dojo_core.program.tree import Program
@@ -404,3 +406,45 @@ def test_a_graph_that_somebody_else_wrote_is_checked(text: str, said: str) -> No
     with pytest.raises(GraphError) as refused:
         parse_graph(text)
     assert said in str(refused.value)
+
+
+# ---------------------------------------------------------------------------- which programs run
+
+
+def doubled() -> Graph:
+    """One kernel of one line."""
+    node = Node(
+        "twice",
+        "Mul",
+        Kind.POINTWISE,
+        ("x",),
+        (Tensor("y", "f32", (64,)),),
+        lambda b, a: [p.formula(b, "2*x", x=a[0])],
+    )
+    return build("doubled", [Tensor("x", "f32", (64,))], [node], ["y"])
+
+
+def test_what_a_pass_played_is_kept_for_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    (first,) = choices(doubled(), "heuristic").values()
+    assert first.moves and first.source == "the heuristic pass"
+    monkeypatch.setattr("agents.passes.play_pass", lambda *given: pytest.fail("It plays again."))
+    (second,) = choices(doubled(), "heuristic").values()
+    assert (second.program.hash, second.moves, second.source) == (
+        first.program.hash,
+        first.moves,
+        first.source,
+    )
+
+
+def test_a_pass_that_fails_is_told_and_the_start_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(game: Game) -> None:
+        raise RuntimeError("lost the thread")
+
+    monkeypatch.setattr("dojo_core.bench.ours.heuristics", lambda: {"broken": broken})
+    remarks: list[str] = []
+    (chosen,) = choices(doubled(), "heuristic", on_remark=remarks.append).values()
+    assert chosen.source == "the start program"
+    assert remarks == ["No heuristic played mul: broken failed: lost the thread."]

@@ -93,11 +93,9 @@ def pass_moves(game: Game, name: str) -> tuple[Move, ...]:
     return tuple(_sketch(game, name).moves)
 
 
-def passed(start: Program, name: str, policy: str) -> Program:
-    """What a pass plays from a program on this machine's CPU, of more moves than a game keeps."""
-    sketch = Sketch(context(start, policy=policy), most=MOST)
-    PASSES[name].run(sketch)
-    return sketch.program
+def sketch_of(start: Program, policy: str) -> Sketch:
+    """Where a pass plays from a program on this machine's CPU, with more moves than a game keeps."""
+    return Sketch(context(start, policy=policy), most=MOST)
 
 
 def _sketch(game: Game, name: str) -> Sketch:
