@@ -441,7 +441,9 @@ def test_what_a_text_does_not_tell_has_no_key():
     assert graph_key(traced, [torch.ones(2)]) is None
 
 
-@pytest.mark.parametrize("model", [lambda x: x.add_(1), lambda x: (x[0], x * 2), lambda x: x.sort()[0] + 1])
+@pytest.mark.parametrize(
+    "model", [lambda x: x.add_(1), lambda x: (x[0], x * 2), lambda x: x.median(0)[0] + 1]
+)
 def test_a_call_that_is_more_than_the_model_is_not_kept(entries, model):
     x = torch.randn(3, 4)
     y = x.clone()
