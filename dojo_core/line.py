@@ -46,6 +46,7 @@ from dojo_core.parameters import Let, Value, read_let
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, VECTOR_BYTES, Target
+from dojo_core.program.tree import Program
 from dojo_core.recipes import RECIPES, play
 from dojo_core.targets.registry import backend
 from dojo_core.targets.registry import names as target_names
@@ -318,16 +319,33 @@ def line_for(
 
 def applies(line: RecordedLine, shape: str, on: Target | None = None) -> bool:
     """Can all moves of a kernel's line be played at a shape of it?"""
-    return _applies(line, shape, on or target_named(line.target))
+    kernel = kernels.get(line.kernel or "")
+    start = Game.new(kernel.program(kernel.shape(shape)), kernel.name, shape, line.target, line.policy)
+    return end_of(line, start, on) is not None
+
+
+def end_of(
+    line: RecordedLine, start: Game, on: Target | None = None, settings: Mapping[str, int] | None = None
+) -> Program | None:
+    """Where a line leads from a game's start, there or with other limits; None where a move does not apply.
+    Raises TextError where a parameter has no value.
+
+    Remembered: an export asks several times which line comes first and then for its end, and a network has
+    layers alike.
+    """
+    limits = on or start.limits or target_named(start.target)
+    given = tuple(sorted((settings or {}).items()))
+    return _end(line, given, start.start, start.kernel, start.shape, start.target, start.policy, limits)
 
 
 @lru_cache(maxsize=256)
-def _applies(line: RecordedLine, shape: str, target: Target) -> bool:
-    """Remembered: an export asks several times which line comes first, and a network has layers alike."""
-    kernel = kernels.get(line.kernel or "")
-    start = kernel.program(kernel.shape(shape))
-    game = Game.new(start, kernel.name, shape, line.target, line.policy, limits=target)
-    return all(entry.applies for entry in line.play(game, longest_way=0).entries)
+def _end(
+    line: RecordedLine, settings: tuple[tuple[str, int], ...], start: Program, kernel: str, shape: str,
+    target: str, policy: str, limits: Target,
+) -> Program | None:  # fmt: skip
+    game = Game.new(start, kernel, shape, target, policy, limits=limits)
+    report = line.play(game, dict(settings), longest_way=0)
+    return game.current.program if all(entry.applies for entry in report.entries) else None
 
 
 def with_provenance(line_text: str, game: Game) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -63,6 +64,42 @@ class Installed:
         return {**inherited, **ours, "PYTHONSAFEPATH": "1"}
 
 
+# Commands in one process, as each would spend a second on imports; what they said as JSON.
+COMMANDS = """
+import json, sys
+from typer.testing import CliRunner
+from agents.cli import app
+said = []
+for words in json.loads(sys.argv[1]):
+    ran = CliRunner().invoke(app, words.split("|"))
+    fault = "" if ran.exception is None or isinstance(ran.exception, SystemExit) else repr(ran.exception)
+    said.append([ran.exit_code, ran.stdout, ran.stderr, fault])
+print(json.dumps(said))
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said."""
+
+    code: int
+    out: str
+    err: str
+    fault: str
+
+
+def said(where: Installed, *commands: str, beside: Path | None = None) -> list[Said]:
+    """What commands say; their words are parted by bars. ``beside``: a folder with more packages."""
+    more = {} if beside is None else {"PYTHONPATH": str(beside)}
+    ran = subprocess.run(
+        [str(where.folder / "bin" / "python"), "-c", COMMANDS, json.dumps(commands)],
+        cwd=where.place, env={**where.environment, **more}, capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    assert "Traceback" not in ran.stderr, ran.stderr[-4000:]
+    return [Said(*each) for each in json.loads(ran.stdout.splitlines()[-1])]
+
+
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
     """One process at a time builds."""
@@ -98,9 +135,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 def install(place: Path) -> None:
     """A wheel of this folder in a virtual environment; the dependencies are those of the tests."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
+    settings = {"build-dir": str(NATIVE_BUILD)}
+    build = f"from scikit_build_core.build import build_wheel; build_wheel({str(place)!r}, {settings!r})"
     with alone(ROOT / "build" / "native.lock"):
-        done(*pip, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(place),
-             f"--config-settings=build-dir={NATIVE_BUILD}", str(ROOT))  # fmt: skip
+        done(sys.executable, "-c", build)  # as pip does, which would be a process more
     [wheel] = place.glob("*.whl")
     made = Installed(place / "environment")
     done(sys.executable, "-m", "venv", "--without-pip", str(made.folder))

@@ -1,10 +1,9 @@
-"""Without an extra: what needs one says the line that installs it, and the rest works."""
+"""Without an extra: what needs one says the line that installs it, and the rest works; test_distribution.py
+draws every page so."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -89,18 +88,6 @@ def test_a_run_of_the_app_that_misses_an_extra_says_its_line(base: None) -> None
         import torch  # noqa: F401
     told = why_failed(fault.value, "The agent")
     assert told == f"The agent needs torch, which is not installed here: {install_line('learn')}"
-
-
-def test_the_command_line_and_every_page_start_without_the_extras(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.without_extras"]
-    environment = {**os.environ, "DOJO_HOME": str(tmp_path)}
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280)
-    assert ran.returncode == 0, ran.stderr[-4000:]
-    warnings = dict(line.partition(" ")[::2] for line in ran.stdout.splitlines())
-    assert warnings.pop("train").startswith("Training needs torch, transformers, safetensors and gymnasium")
-    assert set(warnings) == {"play", "watch", "compare", "learn", "library", "model", "tour"} and not any(
-        warnings.values()
-    )
 
 
 def test_the_line_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

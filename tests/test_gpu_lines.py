@@ -137,10 +137,12 @@ def test_no_barrier_can_be_spared(name):
 def test_the_one_script_is_tried_without_a_gpu(tmp_path, monkeypatch, capsys, names, beside):
     if not beside:
         monkeypatch.setattr(script, "TORCH_STAND_IN", (sys.executable, "-c", "raise SystemExit(1)"))
-    words = ["--out", str(tmp_path), "--only", *names, "--search", "4"]
+        monkeypatch.setattr(script, "WALKS", 1)
+    words = ["--out", str(tmp_path), "--only", *names, "--search", "4" if beside else "2"]
     assert script.main([*words, "--emulate"]) == 0, capsys.readouterr().out
     told = json.loads((tmp_path / "gpu.json").read_text())
-    parts = [*["bench"] * len(names), *["walk"] * 2 * len(names), *["lines"] * len(names), "search"]
+    walks = script.WALKS * len(names)
+    parts = [*["bench"] * len(names), *["walk"] * walks, *["lines"] * len(names), "search"]
     assert [r["part"] for r in told["results"]] == parts
     assert all(r["verified"] for r in told["results"]) and told["left_out"] == []
     benches = [r["report"]["entries"] for r in told["results"] if "report" in r]

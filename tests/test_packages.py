@@ -4,42 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from tests.distribution import Installed, done, made_once
+from tests.distribution import Installed, done, made_once, said
 
 ABACUS = Path(__file__).parent / "packages" / "abacus"
 PAGE = Path(__file__).parent.parent / "docs" / "packages.md"
-
-# Commands in one process, as each would spend a second on imports; what they said as JSON.
-COMMANDS = """
-import json, sys
-from typer.testing import CliRunner
-from agents.cli import app
-said = []
-for words in json.loads(sys.argv[1]):
-    ran = CliRunner().invoke(app, words.split("|"))
-    fault = "" if ran.exception is None or isinstance(ran.exception, SystemExit) else repr(ran.exception)
-    said.append([ran.exit_code, ran.stdout, ran.stderr, fault])
-print(json.dumps(said))
-"""
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command said."""
-
-    code: int
-    out: str
-    err: str
-    fault: str
 
 
 @pytest.fixture
@@ -60,18 +35,6 @@ def abacus(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> In
         done(*pip, *target, "--no-index", "--no-deps", "--no-compile", str(wheel))
 
     return Installed(made_once(tmp_path_factory, "abacus", make) / "environment")
-
-
-def said(where: Installed, *commands: str, beside: Path | None = None) -> list[Said]:
-    """What commands say; their words are parted by bars. ``beside``: a folder with more packages."""
-    more = {} if beside is None else {"PYTHONPATH": str(beside)}
-    ran = subprocess.run(
-        [str(where.folder / "bin" / "python"), "-c", COMMANDS, json.dumps(commands)],
-        cwd=where.place, env={**where.environment, **more}, capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr[-4000:]
-    assert "Traceback" not in ran.stderr, ran.stderr[-4000:]
-    return [Said(*each) for each in json.loads(ran.stdout.splitlines()[-1])]
 
 
 def test_a_package_plays_on_the_command_line(abacus: Installed) -> None:

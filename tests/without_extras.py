@@ -1,7 +1,7 @@
 """A Python with what the base install brings alone: imports of all else fail, as where it is not installed.
 
-``with_extras_absent()`` for this process; ``python -m tests.without_extras`` imports the command line, draws
-every page of the app, and prints each page's warnings.
+``with_extras_absent()`` for this process; as a script it imports the command line, draws every page of the
+app, and prints each page's warnings.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dojo_core import kernels
 from dojo_core.bench.ours import heuristic_ends
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game, Step
-from dojo_core.line import RecordedLine, line_for
+from dojo_core.line import RecordedLine, end_of, line_for
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
 from dojo_core.moves.notation import MoveSyntax, parse_move
@@ -156,14 +156,11 @@ def line_end(
     line: RecordedLine, start: Game, on: Target, settings: Mapping[str, int] | None = None
 ) -> tuple[Program, str] | None:
     """Where a line leads with other limits, and its name in words; None where a move does not apply."""
-    game = _elsewhere(start, on)
     try:
-        report = line_there(line, on).play(game, settings, longest_way=0)
+        end = end_of(line_there(line, on), start, on, settings)
     except TextError:  # a parameter has no value for vectors of this width
         return None
-    if not all(entry.applies for entry in report.entries):
-        return None
-    return game.current.program, f"{_source(line)}, with the parameters that it has for this processor"
+    return (end, f"{_source(line)}, with the parameters that it has for this processor") if end else None
 
 
 def start_game(kernel: str, shape: str | None, policy: str) -> Game:
@@ -213,9 +210,9 @@ def _with_narrower(made: Choice, line: RecordedLine, game: Game) -> Choice:
         if width < widest_vector(made.program):
             on = narrower(width)
             played = (line_for(kernel, shape, on=on) if first else None) or line
-            other = Game.new(game.start, kernel, shape, game.target, game.policy, limits=on)
-            if all(entry.applies for entry in played.play(other).entries):
-                programs[width] = other.current.program
+            end = end_of(played, game, on)
+            if end is not None:
+                programs[width] = end
                 if played != line:
                     others[width] = _source(played)
     return replace(made, narrower=programs, others=others)

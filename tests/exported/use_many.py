@@ -2,10 +2,10 @@
 
 import sys
 
-import many
+import kept
 import torch
 import torch.nn.functional as f
-from many import torch_ops
+from kept import torch_ops
 
 assert not any(name.partition(".")[0] in ("dojo_core", "dojo_native") for name in sys.modules)
 torch.manual_seed(0)
@@ -50,12 +50,12 @@ class All(torch.nn.Module):
     def forward(self, *inputs):
         left, results = list(inputs), []
         for name, count in COUNTS.items():
-            results.append(getattr(torch.ops.many, name)(*left[:count]))
+            results.append(getattr(torch.ops.kept, name)(*left[:count]))
             del left[:count]
         return results
 
 
-inputs = {name: [torch.randn(shape) for shape in many.shapes(name)[0].values()] for name in sys.argv[1:]}
+inputs = {name: [torch.randn(shape) for shape in kept.shapes(name)[0].values()] for name in sys.argv[1:]}
 assert set(inputs) <= set(THEIRS), set(inputs) - set(THEIRS)
 for name, tensors in inputs.items():
     ours = getattr(torch_ops, name)(*tensors)
@@ -63,7 +63,7 @@ for name, tensors in inputs.items():
         ours, THEIRS[name](*tensors), rtol=1e-4, atol=1e-4, msg=lambda m, n=name: f"{n}: {m}"
     )
     torch.library.opcheck(
-        getattr(torch.ops.many, name).default, tuple(tensors), test_utils=("test_schema", "test_faketensor")
+        getattr(torch.ops.kept, name).default, tuple(tensors), test_utils=("test_schema", "test_faketensor")
     )
 
 COUNTS = {name: len(tensors) for name, tensors in inputs.items()}
