@@ -83,6 +83,9 @@ def _kernel(view: ModelView, kernel: KernelView) -> dict[str, Any]:
     if kernel.start is not None and kernel.seconds is not None and kernel.moves != 0:
         moves = "" if kernel.moves is None else f" by {kernel.moves} moves"
         found = f"{ratio(kernel.start / kernel.seconds)} as fast as its start{moves}"
+    elif kernel.start is not None and kernel.seconds is None:
+        found = f"its start takes {seconds_text(kernel.start)}"
+    beside = kernel.beside_rival
     return {
         "name": kernel.name,
         "about": " · ".join(
@@ -95,6 +98,8 @@ def _kernel(view: ModelView, kernel: KernelView) -> dict[str, Any]:
         "limit": kernel.of_limit,
         "bound": "" if kernel.limit is None else kernel.limit.bound,
         "found": found,
+        "rival": "" if beside is None else f"{ratio(beside)} as fast as {kernel.rival_by}",
+        "slower": beside is not None and beside < 1,
         "state": STATES.get(kernel.state, ""),
         "working": kernel.state == "measuring",
         "message": kernel.message[:300] if kernel.state == "failed" else "",
