@@ -69,7 +69,7 @@ def _facts(view: ModelView) -> str:
         facts.append(f"the start programs: {seconds_text(view.start)} ({ratio(view.start / view.seconds)})")
     if whole and view.rival is not None:
         beside = ratio(view.rival / view.seconds)
-        facts.append(f"{view.rival_by}, each kernel alone: {seconds_text(view.rival)} ({beside})")
+        facts.append(f"{view.rival_by}: {seconds_text(view.rival)} (this is {beside} as fast)")
     if any(each.busy for each in view.timed):
         facts.append("▲ taken on a busy machine: longer than it need be")
     return " · ".join(facts)
