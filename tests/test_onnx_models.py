@@ -300,6 +300,7 @@ def test_weights_elsewhere_cut_off_or_behind_links_are_told(tmp_path: Path) -> N
         (a_model([node("Add", "x z", "y"), node("Relu", "y", "z")], {"x": [2]}, ["z"]), "Relu (z): the nodes are in a circle, or out of order"),
         (a_model([node("MatMul", "x w", "y")], {"x": [2, 3]}, ["y"]), "Nothing gives its input w"),
         (a_model([node("Relu", "x", "y")], {"x": ["batch", 3]}, ["y"]), "(batch), and a kernel's sizes are fixed. Give them: --shape x=4x3"),
+        (a_model([node("Relu", "x", "y")], {"x": ["batch", 3, "length"]}, ["y"]), "in 2 dimensions (batch, length), and a kernel's sizes are fixed. Give them: --shape x=4x3x4"),
         (a_model([node("NonZero", "x", "n"), node("Unheard", "x", "u")], {"x": [2]}, ["n", "u"]), "Unheard (u): The operator Unheard is not known"),
         (a_model([node("Relu", "x", "y"), node("Neg", "x", "y")], {"x": [2]}, ["y"]), "the tensor y is given twice"),
     ],

@@ -131,13 +131,13 @@ class Advice:
 def advice(view: ModelView) -> Advice:
     """What to do next with a model."""
     untimed = len(view.kernels) - len(view.timed)
-    going_on = [each for each in view.kernels.values() if each.state in UNDER_WAY]
+    going_on = [each for each in view.kernels.values() if each.state in UNDER_WAY and each.seconds is None]
     failed = [each for each in view.kernels.values() if each.state == "failed" and each.seconds is None]
     if not view.kernels:
         return Advice("Nothing of this model is computed when it runs: all of it is known beforehand.")
     if view.measuring and going_on:
         done = len(view.kernels) - len(going_on)
-        return Advice(f"Measuring: {done} of {len(view.kernels)} kernels are done.")
+        return Advice(f"Measuring: {done} of {len(view.kernels)} kernels have a time.")
     if untimed == len(view.kernels) and not failed:
         return Advice("Measure first: the pass plays each kernel, and every program is verified and timed.")
     if untimed > len(failed):

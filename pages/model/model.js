@@ -153,7 +153,7 @@ class Model {
         kernel.limit === null ? null
           : el("div", {}, el("div", {}, `${percent(kernel.limit)} of the limit (${kernel.bound})`), bar(kernel.limit, "limit-bar"))),
       kernel.found ? el("div", { class: "found" }, kernel.found) : null,
-      kernel.rival ? el("div", { class: `found rival${kernel.slower ? " slower" : ""}` }, kernel.rival) : null,
+      kernel.rival ? el("div", { class: "found" }, kernel.rival) : null,
       kernel.state ? el("div", { class: `state${kernel.working ? " working" : ""}${failed ? " failed" : ""}` },
         failed ? `✕ ${kernel.state}: ${kernel.message}` : kernel.state) : null);
   }
