@@ -442,6 +442,7 @@ def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
         "-DFAST_MLP_NATIVE",
         "-DKERNEL_LEVEL=native",
     ]
+    assert " ".join(flags[-2:]) in (place / "README.md").read_text()  # so it is told
     subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(built), "-lm"], check=True)
     x = INPUTS["mlp"]["x"]
     wanted = ReferenceEvaluator(MLP).run(None, {"x": x})[0]
