@@ -408,7 +408,7 @@ def test_two_are_timed_in_turns_and_compared_by_the_rounds() -> None:
 
 def test_how_far_outputs_are_off_is_told_of_the_largest_value() -> None:
     m = Drawn()
-    graph = m.built(m.map("Relu", "max(a, 0)", m.input("x", 2, 2)))
+    graph = m.model(m.map("Relu", "max(a, 0)", m.input("x", 2, 2)))
     (name,) = graph.outputs
     wanted = np.array([[100.0, np.inf], [np.nan, 0.0]], np.float32)
     for apart, right in ((0.05, True), (0.5, False), (np.nan, False)):
@@ -502,7 +502,7 @@ def test_arguments_of_an_exported_model_are_words_of_c_no_more(tmp_path: Path) -
 def test_what_programs_copy_of_weights_lies_in_an_exported_model_s_file() -> None:
     m = Drawn()
     x, w = m.input("x", 6, 8), m.weight("w", 8, 32)
-    graph = m.built(m.matmul(x, w))
+    graph = m.model(m.matmul(x, w))
     (kernel,) = graph.kernels.values()
     packing = replace(of_game(kernel_game(kernel), "a game"), program=parse(PACKING))
     ready, choices = prepared(graph, {kernel.name: packing})
