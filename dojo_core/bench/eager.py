@@ -35,7 +35,7 @@ from dojo_core.program.tree import Access, Leaf, Number, Operand, Program
 log = logging.getLogger(__name__)
 
 SCRIPT = "torch_text.py"
-PREPARE, ROUND = 120.0, 60.0  # seconds, until it is given up
+ASK, PREPARE, ROUND = 20.0, 120.0, 60.0  # seconds, until it is given up
 ROUNDS, SAMPLES = 3, 10
 _DTYPES = {"f64", "f32", "f16", "bf16", "i64", "i32"}  # those that mean the same there
 
@@ -52,7 +52,7 @@ def version() -> str:
             return importlib.metadata.version("torch").partition("+")[0]
         asked = "import importlib.metadata as m; print(m.version('torch'))"
         found = subprocess.run(
-            [interpreter(), "-c", asked], capture_output=True, text=True, timeout=PREPARE, check=True
+            [interpreter(), "-c", asked], capture_output=True, text=True, timeout=ASK, check=True
         )
     except (importlib.metadata.PackageNotFoundError, OSError, subprocess.SubprocessError):
         return ""

@@ -184,7 +184,7 @@ class Model {
   next() {
     if (!this.matching.length) return;
     this.at = (this.at + 1) % this.matching.length;
-    this.matching[this.at].scrollIntoView({ block: "nearest" });
+    this.matching[this.at].scrollIntoView({ block: "center" });
   }
 
   scale(by) {
