@@ -112,6 +112,8 @@ class Eager:
     def line(self, at: int) -> int:
         """One line; with it the accumulation that it begins."""
         line = self.lines[at]
+        if not line.accumulate and len(line.target.iterators) < len(line.sizes):
+            raise Unsupported("A line's results are written over: its iterations follow each other.")
         after = self.lines[at + 1] if at + 1 < len(self.lines) else None
         same = after is not None and after.accumulate and after.target.array == line.target.array
         whole = line.target.plain(line.sizes, self.shapes[line.target.array])
@@ -127,6 +129,8 @@ class Eager:
         if not line.places:
             dtype, sizes = DTYPES[self.dtypes[line.target.array]], line.sizes
             return self.stored(line, kept, lambda t: torch.full(sizes, function(*reads), dtype=dtype))
+        if not line.function:  # a copy: what is written to it later leaves its source as it is
+            return self.stored(line, kept, lambda t: reads[0](t).clone())
         return self.stored(line, kept, lambda t: function(*(r(t) if callable(r) else r for r in reads)))
 
     def accumulated(self, line: Line, first: Line | None) -> Step:
