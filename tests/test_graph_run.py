@@ -132,6 +132,14 @@ px2 f32 [2:N, 3:N, 8, 16] stack
 """
 
 
+def test_two_inputs_may_share_memory() -> None:
+    m = Drawn()
+    graph = m.model(m.map("sub", "a - b", m.input("x", 4, 8), m.input("z", 4, 8)))
+    rows = np.arange(48, dtype=np.float32).reshape(6, 8) ** 2
+    (y,) = Model(graph).run({"x": rows[:4], "z": rows[2:]}).values()
+    np.testing.assert_array_equal(y, rows[:4] - rows[2:])
+
+
 def test_a_weight_is_packed_once() -> None:
     """All panels at once, and one for the three groups of rows, which all read the same."""
     parts = hoisted(parse(PACKING), ["x2"])

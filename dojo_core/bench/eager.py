@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.bench.baselines import alone, interpreter, pinned_environment, save_job
+from dojo_core.bench.baselines import interpreter, pinned_environment, save_job
+from dojo_core.bench.forks import Forks
 from dojo_core.bench.processes import Silent
 from dojo_core.bench.roofline import Question
 from dojo_core.measure.conditions import stands
@@ -72,21 +73,23 @@ def doubtful(records: Records, start: Program) -> bool:
     return seen is None or not stands(seen.conditions, 0.0, load_is_told())
 
 
-def timed(records: Records, question: Question) -> Limit | None:
-    """Time PyTorch where that is ``doubtful``; None where it has no counterpart or fails (the log says why).
+def timed(records: Records, questions: Sequence[Question]) -> None:
+    """Time PyTorch on the starts of these where that is ``doubtful``; it is imported once for all of them.
 
-    Takes some seconds and the whole machine.
+    Where it has no counterpart or fails, the log says why. Takes some seconds and the whole machine.
     """
-    start = question.start
-    if doubtful(records, start):
-        try:
-            seconds, load = _measured(question)
-        except (NoCounterpart, Silent) as fault:
-            log.info("no time of PyTorch for %s: %s", start.name, fault)
-        else:
-            seen = Limit(_name(start), seconds, f"PyTorch {version()} eager", load)
-            return records.lower_limit(this_machine().fingerprint, seen)
-    return known(records, start)
+    with Forks() as forks:
+        for question in questions:
+            start = question.start
+            if not doubtful(records, start):
+                continue
+            try:
+                seconds, load = _measured(question, forks)
+            except (NoCounterpart, Silent) as fault:
+                log.info("no time of PyTorch for %s: %s", start.name, fault)
+            else:
+                seen = Limit(_name(start), seconds, f"PyTorch {version()} eager", load)
+                records.lower_limit(this_machine().fingerprint, seen)
 
 
 def _name(start: Program) -> str:
@@ -94,13 +97,13 @@ def _name(start: Program) -> str:
     return f"PyTorch {version()} eager: {start.hash}"
 
 
-def _measured(question: Question) -> tuple[float, float | None]:
+def _measured(question: Question, forks: Forks) -> tuple[float, float | None]:
     """Seconds of the shortest run, and what others took of the cores. Raises NoCounterpart and Silent."""
     gauge = Gauge(read_beside_family)
     with tempfile.TemporaryDirectory(prefix="dojo-eager-") as folder:
         write(Path(folder), question.start)
         with measuring():
-            process = alone(SCRIPT, ["text", "", str(question.sets), folder], pinned_environment())
+            process = forks.start(SCRIPT, ["text", "", str(question.sets), folder], pinned_environment())
             try:
                 ready = process.read(PREPARE)
                 if ready["status"] != "ok":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dojo_core.bench import eager, roofline
 from dojo_core.export import Choice, NotExported
@@ -23,6 +23,7 @@ from dojo_core.service.queue import Task
 log = logging.getLogger(__name__)
 
 POLICY = "reassoc"
+TOGETHER = 4  # kernels that PyTorch computes in one go, while other players wait
 
 
 class OpenModel:
@@ -117,7 +118,7 @@ class OpenModel:
             for asked, ask in ((self._limited, self._limit), (self._rivalled, self._rival)):
                 left = [name for name in ahead if name not in asked]
                 if left:
-                    ask(left[0])
+                    ask(left)
                     return True
             self.measuring = False
             return False
@@ -148,8 +149,9 @@ class OpenModel:
         finally:  # whatever happened, it is not asked again
             self._passed[name] = passed
 
-    def _limit(self, name: str) -> None:
-        """Ask for a kernel's limit where nothing is known of it."""
+    def _limit(self, left: Sequence[str]) -> None:
+        """Ask for the first kernel's limit where nothing is known of it."""
+        name = left[0]
         self._limited.add(name)
         question = self.question(name)
         unknown = roofline.known(self._records, question) is None
@@ -157,14 +159,19 @@ class OpenModel:
             key = workload_key(self.starts[name])
             self._send(f"roofline/{key}", lambda: roofline.roofline(self._records, question))
 
-    def _rival(self, name: str) -> None:
-        """Ask for PyTorch's time of a kernel where nothing is known of it."""
-        self._rivalled.add(name)
-        question = self.question(name)
-        unknown = eager.version() and eager.known(self._records, question.start) is None
-        if unknown or (self._again and eager.doubtful(self._records, question.start)):
-            key = workload_key(self.starts[name])
-            self._send(f"eager/{key}", lambda: eager.timed(self._records, question))
+    def _rival(self, left: Sequence[str]) -> None:
+        """Ask for PyTorch's times of the first kernels where nothing is known of them."""
+        names = left[:TOGETHER]
+        self._rivalled.update(names)
+        unknown = [
+            question
+            for question in map(self.question, names)
+            if (self._again or eager.known(self._records, question.start) is None)
+            and eager.doubtful(self._records, question.start)
+        ]
+        if unknown:
+            key = workload_key(self.starts[names[0]])
+            self._send(f"eager/{key}", lambda: eager.timed(self._records, unknown))
 
     def _send(self, name: str, work: Callable[[], object]) -> None:
         """Have something done between measurements."""
