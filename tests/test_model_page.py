@@ -130,6 +130,8 @@ def test_the_next_thing_is_where_most_is_to_be_gained() -> None:
     waits: dict[str, dict[str, Any]] = {"double": {"state": "waiting"}, "add": {"seconds": 1e-6}}
     measuring = replace(seen(**waits), measuring=True)
     assert advice(measuring).sentence == "Measuring: 1 of 2 kernels have a time."
+    known = seen(double={"seconds": 2e-6, "limit": limit(1e-6)}, add={"seconds": 6e-6})
+    assert "1 of 2 limits are known" in advice(replace(known, measuring=True)).sentence
     assert advice(half).sentence == "1 of 2 kernels have a time: measure the others."
     # 3 calls each: add takes longer, and is nearly as fast as can be
     view = seen(double={"seconds": 2e-6, "limit": limit(1e-6)}, add={"seconds": 6e-6, "limit": limit(5.7e-6)})

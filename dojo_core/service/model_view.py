@@ -138,6 +138,9 @@ def advice(view: ModelView) -> Advice:
     if view.measuring and going_on:
         done = len(view.kernels) - len(going_on)
         return Advice(f"Measuring: {done} of {len(view.kernels)} kernels have a time.")
+    limited = sum(each.limit is not None for each in view.timed)
+    if view.measuring and limited < len(view.timed):
+        return Advice(f"Measuring what the machine can do: {limited} of {len(view.timed)} limits are known.")
     if untimed == len(view.kernels) and not failed:
         return Advice("Measure first: the pass plays each kernel, and every program is verified and timed.")
     if untimed > len(failed):
