@@ -13,21 +13,33 @@ from contextlib import suppress
 from typing import Any
 
 
-def guarded(function: Callable[[int], Any], count: int, seconds: float, jobs: int = 2) -> list[Any]:
+def guarded(
+    function: Callable[[int], Any],
+    count: int,
+    seconds: float,
+    jobs: int = 2,
+    came: Callable[[int, Any], None] | None = None,
+) -> list[Any]:
     """``[function(0), …]``; in place of a result that does not come ``"crash"`` or ``"timeout"``.
 
     Each of ``jobs`` processes is forked, so that it has what is here, and takes every ``jobs``-th number.
+    ``came`` is told each number with its result, here, as soon as that is there.
     """
     results: list[Any] = ["crash"] * count
     workers = [_Worker(function, range(k, count, jobs), seconds) for k in range(min(jobs, count))]
     while workers:
         ready, _, _ = select.select([w.pipe for w in workers], [], [], 0.5)
         for worker in list(workers):
+            number = worker.now
             if worker.pipe in ready:
                 worker.read(results)
             elif worker.is_late:
-                results[worker.now] = "timeout"
+                results[number] = "timeout"
                 worker.go_on()
+            else:
+                continue
+            if came is not None:
+                came(number, results[number])
             if worker.ended:
                 workers.remove(worker)
     return results

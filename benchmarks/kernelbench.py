@@ -2,24 +2,31 @@
 
 ``python -m benchmarks.kernelbench PATH`` takes a checkout of ScalingIntelligence/KernelBench, of which
 nothing is copied. Problems run in a process that may crash. One is correct where its outputs agree with
-eager's for several seeds by KernelBench's own tolerance; what stays in PyTorch is told. Times are taken in
-interleaved rounds.
+eager's for several seeds by KernelBench's own tolerance, or, where they do not, are nearer than eager's to
+what the problem gives in float64; what stays in PyTorch is told. Times are taken in interleaved rounds.
+Recurrent layers go to all contenders (``torch._dynamo.config.allow_rnn``).
+
+``--json FILE`` has a row (``Row``) for each problem that was ever run into it, written after each of them.
+What is correct there under the same settings is not run again, so that a run that was broken off goes on
+where it was; another file, or none, begins anew.
 
 The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved wherever it
-stands, if the problem can still be built, until a run needs at most GFLOPS and MEGABYTES.
+stands, if the problem can still be built, until a run needs at most GFLOPS and MEGABYTES. Where no number can
+be halved so, it is halved in one place alone; what is too large even then runs at its smallest.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import copy
 import json
 import logging
 import math
-import re
 import statistics
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,7 +37,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import agents.torch_backend  # noqa: F401  (registers the backend)
+from benchmarks import kernelbench_report
 from benchmarks.guarded import guarded
+from dojo_core.files import replace_text
 
 GFLOPS, MEGABYTES = 1.0, 48.0  # of one run: operations, and inputs, weights and outputs together
 TOLERANCE = 1e-4  # KernelBench's, absolute and relative, of f32
@@ -41,7 +50,8 @@ DEADLINE = 600.0  # seconds for one problem
 
 @dataclass
 class Row:
-    """What came of a problem. ``seconds`` of a run, by contender: the median of the rounds' medians."""
+    """What came of a problem. ``seconds`` of a run, by contender: the median of the rounds' medians.
+    ``settings``: what the results hang on besides the problem."""
 
     level: int
     name: str
@@ -51,6 +61,12 @@ class Row:
     stays: list[str] = field(default_factory=list)  # what the log says of PyTorch's part
     compiling: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> tuple[int, int]:
+        """Its level and number."""
+        return self.level, _number(self.name)
 
 
 # ---------------------------------------------------------------------------- problems
@@ -93,27 +109,36 @@ def made(names: dict[str, Any]) -> tuple[torch.nn.Module, list[Any]]:
     return model, names["get_inputs"]()
 
 
+def _layer_flops(
+    x: Sequence[int], of_input: Sequence[int], of_history: Sequence[int], *_: Any, **__: Any
+) -> int:
+    """Of an LSTM's layer, which PyTorch does not count: ``x`` is [T, N, I]."""
+    return 2 * x[0] * x[1] * (math.prod(of_input) + math.prod(of_history))
+
+
 def needs(names: dict[str, Any]) -> tuple[float, float]:
     """GFLOP and MB of a run, without running it."""
     logging.getLogger("torch._subclasses.fake_tensor").disabled = True  # sizes that do not fit are tried too
-    with FakeTensorMode(), torch.no_grad(), FlopCounterMode(display=False) as counted:
+    layers: dict[Any, Any] = {torch.ops.aten.mkldnn_rnn_layer: _layer_flops}
+    with FakeTensorMode(), torch.no_grad(), FlopCounterMode(display=False, custom_mapping=layers) as counted:
         model, inputs = made(names)
         outputs = model(*inputs)
-    tensors = [*inputs, *model.parameters(), *(outputs if isinstance(outputs, (list, tuple)) else [outputs])]
+    tensors = [*inputs, *model.parameters(), *_several(outputs)]
     size = sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))
     return counted.get_total_flops() / 1e9, size / 1e6
 
 
 def scaled(source: str) -> tuple[dict[str, Any], int]:
-    """A problem that fits, and how often a size was halved. Raises ValueError where none fits."""
+    """A problem that fits, or the smallest that can be built, and how often a size was halved."""
     names, sizes = problem(source, {})
-    chosen, fixed, halvings = dict(enumerate(sizes)), set[int](), 0
+    chosen, fixed, halvings = dict(enumerate(sizes)), set[tuple[int, int]](), 0
     need = needs(names)
     while need[0] > GFLOPS or need[1] > MEGABYTES:
-        largest = max((size for size in chosen.values() if size not in fixed and size > 1), default=0)
-        if not largest:
-            raise ValueError(f"It needs {need[0]:.3g} GFLOP and {need[1]:.3g} MB however it is halved.")
-        tried = {k: size // 2 if size == largest else size for k, size in chosen.items()}
+        found = _to_halve(chosen, fixed)
+        if found is None:
+            break
+        key, places = found
+        tried = {k: size // 2 if k in places else size for k, size in chosen.items()}
         try:
             other, _ = problem(source, tried)
             less = needs(other)
@@ -122,8 +147,21 @@ def scaled(source: str) -> tuple[dict[str, Any], int]:
         if less != need and less[0] <= need[0] and less[1] <= need[1]:
             names, chosen, need, halvings = other, tried, less, halvings + 1
         else:
-            fixed.add(largest)
+            fixed.add(key)
     return names, halvings
+
+
+def _to_halve(
+    chosen: dict[int, int], fixed: set[tuple[int, int]]
+) -> tuple[tuple[int, int], Collection[int]] | None:
+    """The places of the largest size that is not fixed, under a key for it; where all are, one place."""
+    for size in sorted({size for size in chosen.values() if size > 1}, reverse=True):
+        if (size, -1) not in fixed:
+            return (size, -1), [k for k, other in chosen.items() if other == size]
+    for k, size in sorted(chosen.items(), key=lambda item: -item[1]):
+        if size > 1 and (size, k) not in fixed:
+            return (size, k), [k]
+    return None
 
 
 # ---------------------------------------------------------------------------- one problem
@@ -146,10 +184,10 @@ def told(stays: list[str]) -> Iterator[None]:
 
 def ran(path: Path, others: Sequence[str], budget: int, rounds: int) -> Row:
     """One problem: compiled, held against eager, timed."""
-    row = Row(int(re.sub(r"\D", "", path.parent.name)), path.stem)
+    row = Row(_problem(path)[0], path.stem)
     try:
         names, row.halvings = scaled(path.read_text())
-        with told(row.stays), torch.no_grad():
+        with told(row.stays), torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
             _compare(names, row, others, budget, rounds)
     except Exception as fault:  # a row says so, and the other problems go on
         row.status, row.message = "error", f"{type(fault).__name__}: {str(fault)[:400]}"
@@ -174,13 +212,22 @@ def _compare(names: dict[str, Any], row: Row, others: Sequence[str], budget: int
     for seed in range(SEEDS):
         torch.manual_seed(seed)
         inputs = names["get_inputs"]()
-        wanted = model(*inputs)
-        for name, function in compiled.items():
+
+        def run(function: Callable[..., Any], inputs: Sequence[Any] = inputs, seed: int = seed) -> Any:
             _restore(model, state)
-            apart = _apart(function(*inputs), wanted)
+            torch.manual_seed(seed)  # what a model draws, such as dropout's mask, is the same for all
+            return function(*inputs)
+
+        wanted = run(model)
+        for name, function in compiled.items():
+            ours = run(function)
+            apart = _apart(ours, wanted)
             if apart and name != "inductor":
                 row.status, row.message = "wrong", f"{name}: {apart}"
-                return
+                exact = run(copy.deepcopy(model).double(), [_double(x) for x in inputs])
+                if not _nearer(ours, wanted, exact):
+                    return
+                row.status, row.message = "correct", f"{row.message}, nearer than eager to float64"
         _restore(model, state)
     if not rounds:
         return
@@ -195,10 +242,26 @@ def _restore(model: torch.nn.Module, state: dict[str, torch.Tensor]) -> None:
             value.copy_(state[key])
 
 
+def _double(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _nearer(ours: Any, wanted: Any, exact: Any) -> bool:
+    """Are results nearer to exact ones than those that were wanted are?"""
+    errors = [
+        max((a - b).abs().max().item() for a, b in zip(_several(each), _several(exact), strict=True))
+        for each in (ours, wanted)
+    ]
+    return errors[0] < errors[1]
+
+
+def _several(results: Any) -> Sequence[torch.Tensor]:
+    return results if isinstance(results, (list, tuple)) else [results]
+
+
 def _apart(ours: Any, wanted: Any) -> str:
     """How results differ, empty where they agree."""
-    pairs = zip(ours, wanted, strict=True) if isinstance(wanted, (list, tuple)) else [(ours, wanted)]
-    for mine, theirs in pairs:
+    for mine, theirs in zip(_several(ours), _several(wanted), strict=True):
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
             return f"{mine.dtype} {list(mine.shape)} for {theirs.dtype} {list(theirs.shape)}"
         if not torch.allclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
@@ -269,6 +332,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("path", type=Path, help="a checkout of KernelBench")
+    parser.add_argument("--report", action=kernelbench_report.Report, help="what a file of rows comes to")
     parser.add_argument("--levels", default="1,2", help="such as 1,2,3")
     parser.add_argument("--only", default="", help="problems whose file has this in its name")
     parser.add_argument("--against", default="eager", help="eager,inductor")
@@ -279,29 +343,63 @@ def main() -> None:
     parser.add_argument(
         "--jobs", type=int, default=1, help="problems at once; more than 1 is for results alone"
     )
-    parser.add_argument("--json", type=Path, help="a file for all rows")
+    parser.add_argument("--json", type=Path, help="a file for all rows; goes on where it was")
     given = parser.parse_args()
     folders = [given.path / "KernelBench" / f"level{level}" for level in given.levels.split(",")]
-    paths = [path for folder in folders for path in sorted(folder.glob("*.py"), key=_number)]
+    paths = [path for folder in folders for path in sorted(folder.glob("*.py"), key=_problem)]
     paths = [path for path in paths if given.only in path.name]
     if not paths:
         parser.error(f"{given.path} has no such problem: is it a checkout of KernelBench?")
 
+    settings = {
+        "against": sorted(given.against.split(",")),
+        "budget": given.budget,
+        "rounds": given.rounds,
+        "gflops": GFLOPS,
+        "megabytes": MEGABYTES,
+    }
+    print(table(run_all(paths, settings, given.jobs, given.json)), end="")
+
+
+def run_all(paths: Sequence[Path], settings: Mapping[str, Any], jobs: int, file: Path | None) -> list[Row]:
+    """The problems' rows. Those that the file has as correct under these settings are taken from there, the
+    others are put into it as they come."""
+    known = {row.problem: row for row in _read(file)}
+
+    def is_open(path: Path) -> bool:
+        row = known.get(_problem(path))
+        return row is None or row.status != "correct" or row.settings != settings
+
+    left = [path for path in paths if is_open(path)]
+
     def one(number: int) -> Row:
-        return ran(paths[number], given.against.split(","), given.budget, given.rounds)
+        return ran(left[number], settings["against"], settings["budget"], settings["rounds"])
 
-    results = guarded(one, len(paths), DEADLINE, given.jobs)
-    rows = [
-        each if isinstance(each, Row) else Row(int(path.parent.name[5:]), path.stem, each)
-        for each, path in zip(results, paths, strict=True)
-    ]
-    print(table(rows), end="")
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    def came(number: int, result: Row | str) -> None:
+        path = left[number]
+        row = result if isinstance(result, Row) else Row(_problem(path)[0], path.stem, result)
+        row.settings = settings
+        known[row.problem] = row
+        print(f"level {row.level}, {row.name}: {row.status} {row.message}", file=sys.stderr)
+        if file is not None:
+            rows = [asdict(known[problem]) for problem in sorted(known)]
+            replace_text(file, json.dumps(rows, indent=1))
+
+    guarded(one, len(left), DEADLINE, jobs, came)
+    return [known[_problem(path)] for path in paths]
 
 
-def _number(path: Path) -> int:
-    return int(path.name.partition("_")[0])
+def _read(file: Path | None) -> list[Row]:
+    return [Row(**row) for row in json.loads(file.read_text())] if file is not None and file.exists() else []
+
+
+def _problem(path: Path) -> tuple[int, int]:
+    """The level and number of a problem's file, ``level1/7_Norm.py``."""
+    return int(path.parent.name.removeprefix("level")), _number(path.stem)
+
+
+def _number(name: str) -> int:
+    return int(name.partition("_")[0])
 
 
 if __name__ == "__main__":

@@ -75,10 +75,12 @@ NOISE = {
 }
 
 # What operators compute that have no test in the package, and that its reference implementation cannot run.
-BY_NUMPY: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+BY_NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "GlobalLpPool": lambda x: np.sqrt((x.astype(np.float64) ** 2).sum((2, 3), keepdims=True)).astype(x.dtype),
+    "MaxRoiPool": lambda x, rois: max_roi_pool(x, rois, POOLED, SCALE),
     "Optional": np.negative,
 }
+POOLED, SCALE = (2, 3), 0.5  # of the one case of MaxRoiPool
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,7 @@ def own_cases() -> list[Case]:
     rng = np.random.default_rng(33)
     x, y = (rng.standard_normal((2, 3, 4, 5)).astype(np.float32) for _ in range(2))
     at = np.array(1, np.int64)
+    rois = np.array([[1, 1, 2, 7, 9], [0, -3, 0, 40, 3], [1, 20, 20, 30, 30]], np.float32)
     tensor = helper.make_tensor_value_info
 
     def node(name: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Any:
@@ -212,17 +215,20 @@ def own_cases() -> list[Case]:
             node("Neg", ["e"], ["r"]),
         ],
         "GlobalLpPool": [node("GlobalLpPool", ["x"], ["r"], p=2)],
+        "MaxRoiPool": [node("MaxRoiPool", ["x", "rois"], ["r"], pooled_shape=POOLED, spatial_scale=SCALE)],
     }  # fmt: skip
     cases = []
     for name, nodes in graphs.items():
         used = {i for n in nodes for i in n.input}
-        given = {k: v for k, v in {"x": x, "y": y, "at": at}.items() if k in used}
+        given = {k: v for k, v in {"x": x, "y": y, "at": at, "rois": rois}.items() if k in used}
         inputs = [tensor(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in given.items()]
         kind = TensorProto.INT64 if name == "SequenceLength" else TensorProto.FLOAT
         graph = helper.make_graph(nodes, f"ours_{name.lower()}", inputs, [tensor("r", kind, None)])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
         by_numpy = BY_NUMPY.get(name)
-        wanted = ReferenceEvaluator(model).run(None, given) if by_numpy is None else [by_numpy(x)]
+        wanted = (
+            ReferenceEvaluator(model).run(None, given) if by_numpy is None else [by_numpy(*given.values())]
+        )
         cases.append(
             Case(
                 f"ours_{name.lower()}",
@@ -237,6 +243,27 @@ def own_cases() -> list[Case]:
             )
         )
     return cases
+
+
+def max_roi_pool(x: np.ndarray, rois: np.ndarray, pooled: tuple[int, int], scale: float) -> np.ndarray:
+    """Fast R-CNN's: the largest of ``x`` [n, c, h, w] in each of ``pooled`` cells of each region, a
+    picture's number and its corners; 0 in a cell without elements."""
+    result = np.zeros((len(rois), x.shape[1], *pooled), x.dtype)
+    for number, (image, *corners) in enumerate(rois):
+        left, top, right, bottom = (
+            int(np.sign(v) * np.floor(abs(v) + 0.5)) for v in np.multiply(corners, scale)
+        )
+        spans = []
+        for first, last, cells, size in zip((top, left), (bottom, right), pooled, x.shape[2:], strict=True):
+            cell = np.float32(max(last - first + 1, 1)) / np.float32(cells)
+            ends = [(np.floor(k * cell), np.ceil((k + 1) * cell)) for k in map(np.float32, range(cells))]
+            spans.append([slice(*(int(np.clip(end + first, 0, size)) for end in each)) for each in ends])
+        for i, rows in enumerate(spans[0]):
+            for j, columns in enumerate(spans[1]):
+                window = x[int(image), :, rows, columns]
+                if window.size:
+                    result[number, :, i, j] = window.max((1, 2))
+    return result
 
 
 # ---------------------------------------------------------------------------- values in and out

@@ -95,6 +95,23 @@ def _softmax(b: Builder, x: Array, given: Given) -> Array:
     return elementwise(b, "/", e, reduce(b, "+", e, -1, keepdims=True))
 
 
+def _attention(*shared: str) -> Stage:
+    """Of queries x, keys k and values v, for each head; ``shared``: what is added to the scores."""
+
+    def made(b: Builder, x: Array, given: Given) -> Array:
+        scores = formula(b, f"x * {x.shape[-1] ** -0.5}", x=contract(b, "hmd,hnd->hmn", x, given("k")))
+        for name in shared:
+            scores = elementwise(b, "+", scores, given(name))
+        return contract(b, "hmn,hnd->hmd", _softmax(b, scores, given), given("v"))
+
+    return made
+
+
+def _swiglu(b: Builder, x: Array, given: Given) -> Array:
+    gate, up = (contract(b, "mk,nk->mn", x, given(name)) for name in "wv")
+    return formula(b, "g * sigmoid(g) * u", g=gate, u=up)
+
+
 def _group_norm(b: Builder, x: Array, given: Given) -> Array:
     n, c, *spatial = x.shape
     z = reshape(b, x, (n, 8, c // 8, *spatial))
@@ -108,6 +125,10 @@ def _group_norm(b: Builder, x: Array, given: Given) -> Array:
 
 def _conv(sizes: str, weights: str) -> dict[str, str]:
     return {"x": f"f32 {sizes}", "w": f"f32 {weights}", "c": f"f32 {weights.split()[0]}"}
+
+
+def _heads(sizes: str, others: str = "", names: str = "kv") -> dict[str, str]:
+    return {"x": f"f32 {sizes}"} | dict.fromkeys(names, f"f32 {others or sizes}")
 
 
 PATTERNS = [
@@ -132,10 +153,20 @@ PATTERNS = [
         [product("mk,kn->mn"), stage("x + c"), _relu],
     ),
     Pattern(
+        "linear of 8 rows",
+        {"x": "f32 8 1024", "w": "f32 1024 1024", "c": "f32 1024"},
+        [product("mk,nk->mn"), stage("x + c")],
+    ),
+    Pattern("product of a few results", {"x": "f32 8 16384", "w": "f32 16384 8"}, [product("mk,kn->mn")]),
+    Pattern("two products → silu · up", _heads("64 512", "1024 512", "wv"), [_swiglu]),
+    Pattern(  # scaled, as scores are: exponentials of others are denormal numbers, which take long
         "product → softmax",
         {"x": "f32 256 512", "w": "f32 512 512"},
-        [product("mk,kn->mn"), _softmax],
+        [product("mk,kn->mn"), lambda b, x, given: _softmax(b, formula(b, f"x * {512**-0.5}", x=x), given)],
     ),
+    Pattern("attention", _heads("12 128 64"), [_attention()]),
+    Pattern("attention, longer", _heads("8 512 64"), [_attention()]),
+    Pattern("attention with a mask", _heads("8 512 64") | {"m": "f32 512 512"}, [_attention("m")]),
     Pattern(
         "u8·i8 → scale to f32",
         {"x": "u8 128 1024", "w": "i8 1024 1024", "s": "f32 1024"},

@@ -15,6 +15,7 @@ from agents.comparison import Curve, Point, wilcoxon
 from agents.passes import pass_moves
 from agents.plots import write_picture
 from agents.trail import Trail
+from benchmarks.sections import fill
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Workload, seconds_text
@@ -44,11 +45,7 @@ Run = dict[str, Any]
 def write(folder: Path, page: Path) -> str:
     """Put the evidence of a folder into its section of the page, and hand it back."""
     text = section(folder, page.parent)
-    told = page.read_text()
-    if BEGIN not in told or END not in told:
-        raise SystemExit(f"{page} has no section of evidence: it lies between {BEGIN} and {END}.")
-    before, after = told.split(BEGIN)[0], told.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+    fill(page, BEGIN, END, text)
     return text
 
 

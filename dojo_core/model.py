@@ -19,7 +19,7 @@ import numpy as np
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
 from dojo_core.from_onnx.ports import Given
 from dojo_core.from_onnx.reader import folder_of, read_model
-from dojo_core.graph.choices import choices, choose
+from dojo_core.graph.choices import chooser
 from dojo_core.graph.graph import Graph
 from dojo_core.graph.run import Model
 from dojo_core.graph.store import load
@@ -41,8 +41,7 @@ def open_model(path: str | Path, shapes: Shapes | None = None, source: str = "be
     path = Path(path)
     graph = _imported(path, shapes or {}) if path.suffix == ".onnx" else load(path)
     with Records() as records:
-        chosen = choices(graph, source, records)
-    return Model(graph, choose(graph, chosen))
+        return Model(graph, chooser(graph, source, records))
 
 
 def run(model: str | Path | Model, inputs: Mapping[str, Any]) -> dict[str, Values]:

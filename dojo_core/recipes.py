@@ -61,24 +61,32 @@ class Sketch:
         self._outcomes: list[tuple[Context, Program]] = []  # of each move: where it was asked, what it makes
         self.most = most
         self._within = 0  # how deep recipes use recipes
+        self._attempts = 0  # how many stand around what is played
 
     @property
     def program(self) -> Program:
         return self.context.program
 
     def play(self, name: str, *arguments: Argument) -> None:
-        """One move. Raises IllegalMove with the refusal."""
+        """One move. Raises IllegalMove with the refusal, and ways around it where somebody hears of them: not
+        within an attempt."""
         move = Move(name, arguments)
         refusal = self._played(move)
         if refusal is not None:
-            raise IllegalMove(str(move), with_enablers(self.context, move, refusal))
+            heard = not self._attempts and not self.full
+            raise IllegalMove(str(move), with_enablers(self.context, move, refusal) if heard else refusal)
+
+    @property
+    def full(self) -> bool:
+        """Has it as many moves as it may have?"""
+        return len(self.moves) >= self.most
 
     def may(self, name: str, *arguments: Argument) -> bool:
         """Play a move if it is legal."""
         return self._played(Move(name, arguments)) is None
 
     def _played(self, move: Move) -> Refusal | None:
-        if len(self.moves) >= self.most:
+        if self.full:
             return structural("too-many", f"A recipe makes at most {self.most} moves: let it do less.")
         result = outcome(self.context, move)
         if isinstance(result, Refusal):
@@ -92,11 +100,14 @@ class Sketch:
     def attempt(self) -> Iterator[None]:
         """All that is played in the block, or, where a move of it is refused, nothing of it."""
         context, count = self.context, len(self.moves)
+        self._attempts += 1
         try:
             yield
         except (IllegalMove, NoSuchPlace):
             self.context = context
             del self.moves[count:], self._outcomes[count:]
+        finally:
+            self._attempts -= 1
 
     def do(self, text: str) -> None:
         """A move or a recipe by its text."""
@@ -124,10 +135,10 @@ class Sketch:
 
     def path(self, provenance: Provenance) -> Path:
         """Where a node stands now. Raises NoSuchPlace where it is gone."""
-        for node, path, _ in walk(self.program.body):
-            if node.provenance == provenance:
-                return path
-        raise NoSuchPlace("A node that the recipe works on is gone.")
+        path = self.program.paths.get(provenance)
+        if path is None:
+            raise NoSuchPlace("A node that the recipe works on is gone.")
+        return path
 
     def place(self, path: Path) -> Place:
         return place_of(self.program, path)
@@ -227,7 +238,7 @@ def tile(sketch: Sketch, scope: Place, *sizes: int) -> None:
 def permute(sketch: Sketch, operation: Place, *depths: int) -> None:
     """Bring the scopes around an operation into an order, given by their depths, by interchanges."""
     leaf = leaf_at(sketch.program, operation)
-    if len(set(depths)) < len(depths) or max(depths) >= len(leaf.scopes):
+    if len(set(depths)) < len(depths) or max(depths, default=-1) >= len(leaf.scopes):
         raise NoSuchPlace(f"{operation} stands in {len(leaf.scopes)} scopes: name each depth once.")
     order = [leaf.scopes[d].provenance for d in depths]
     for depth, provenance in zip(sorted(depths), order, strict=True):

@@ -35,7 +35,7 @@ from random import Random
 import numpy as np
 
 from dojo_core.program.arithmetic import ACCUMULATIONS, Meaning
-from dojo_core.program.dtypes import COMPARISONS, FLOATS, KEYS, OF_KEYS, extremes
+from dojo_core.program.dtypes import COMPARISONS, FLOATS, OF_BITS, extremes
 from dojo_core.program.functions import IDENTITY
 from dojo_core.program.tables import Index, Indirect, Table
 from dojo_core.program.tree import (
@@ -404,7 +404,7 @@ class _Run:
     def plan(self, op: Op) -> _Plan:
         """What is the same in all instances of an operation."""
         kind = self.program.buffer_of[op.target.array].dtype
-        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, *KEYS, *OF_KEYS, "select")
+        computed_in_target = op.function not in (*COMPARISONS, *DTYPE_BYTES, *OF_BITS, "select")
         operands: list[_Read | int | Callable[[Indices], int]] = []
         mixed: list[bool] = []
         for operand in op.operands:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dojo_core import parse
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import INTEGERS
+from dojo_core.program.dtypes import INTEGERS, holds, key_of
 from dojo_core.program.expressions import TextError
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.marks import mark_fault
@@ -39,6 +39,8 @@ SMALL = Target(
         "i32": (4,),
         "i16": (8,),
         "i8": (16,),
+        "i64": (2,),
+        "i128": (2,),
         "u64": (2,),
         "u32": (4,),
         "u16": (8,),
@@ -340,7 +342,7 @@ class _Writer:
     def keyed(self) -> list[_Array]:
         """The extreme elements of an array and their places by keys; both, as outputs or to go on with."""
         rng = self.rng
-        fitting = [a for a in self.arrays if a.sizes and a.dtype not in ("f64", "i32", "i64")]
+        fitting = [a for a in self.arrays if a.sizes]
         if not fitting:
             return []
         source = rng.choice(fitting)
@@ -359,10 +361,13 @@ class _Writer:
         self.loops(rng.choice((0, len(outer))), [])
         self.loops(len(self.open), outer[len(self.open) :])
         self.line(f"zv[{cell}] = keyvalue(z[{cell}])")
-        made = [_Array("z", tuple(outer), "i64"), _Array("zi", tuple(outer), "i64")]
-        value = _Array("zv", tuple(outer), self.dtype)
-        self.arrays.append(value)
-        return made
+        kind, compared = key_of(source.dtype)
+        made = [_Array("z", tuple(outer), kind), _Array("zi", tuple(outer), "i64")]
+        value = _Array("zv", tuple(outer), compared)
+        if holds(self.dtype, compared):
+            self.arrays.append(value)
+            return made
+        return [*made, value]
 
     def products(self) -> list[_Array]:
         """Sums of products of bytes in groups of four, as an instruction takes them; and its inputs."""
@@ -384,7 +389,7 @@ class _Writer:
             inputs += self.products()
         elif self.mixed and rng.random() < 0.5:
             self.conversion()
-        keyed = self.keyed() if not self.whole and rng.random() < 0.1 else []
+        keyed = self.keyed() if rng.random() < 0.1 else []
         stages = rng.choice((1, 2, 2, 3, 3, 4))
         for name in "tuvsq"[: stages - 1]:
             self.stage(name, False)

@@ -24,7 +24,7 @@ from dojo_core.program.dtypes import (
 )
 from dojo_core.program.interpret import interpret
 from dojo_core.program.target import Target, lanes_of
-from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.program.tree import NUMBER_DTYPES, Program
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import Call
 from dojo_core.targets.cpu.limits import cpu, limits_of
@@ -127,7 +127,7 @@ HELD |= {dtype: dtype for dtype in STORAGE}
 
 
 def test_what_holds_what():
-    assert {w: {n for n in DTYPE_BYTES if holds(w, n)} for w in DTYPE_BYTES} == {
+    assert {w: {n for n in NUMBER_DTYPES if holds(w, n)} for w in NUMBER_DTYPES} == {
         wide: set(held.split()) for wide, held in HELD.items()
     }
     every = np.arange(-128, 256)
@@ -167,9 +167,9 @@ def conversions(target: Target, share: int) -> list[tuple[Program, str]]:
     """Every dtype to every other, or one in a ``share`` of these pairs, so that each dtype is read and written
     as often; scalars, and vectors of each legal number of lanes; with what is read."""
     programs = []
-    for row, have in enumerate(DTYPE_BYTES):
+    for row, have in enumerate(NUMBER_DTYPES):
         count = len(values(have)) // 64 * 64
-        for want in list(DTYPE_BYTES)[row % share :: share]:
+        for want in list(NUMBER_DTYPES)[row % share :: share]:
             for lanes in (1, *lanes_of([want, have], target)):
                 body = f"{count} y[{{0}}] = {want}(x[{{0}}])"
                 if lanes > 1:
@@ -178,7 +178,7 @@ def conversions(target: Target, share: int) -> list[tuple[Program, str]]:
                 buffers = f"x {have} [{count}] heap\ny {want} [{count}] heap"
                 number = len(programs)
                 programs.append((parse(f"kernel k{number}\nin x\nout y\n{buffers}\n{body}\n"), have))
-    scalars = len(DTYPE_BYTES) ** 2 / share
+    scalars = len(NUMBER_DTYPES) ** 2 / share
     assert len(programs) >= 1.5 * scalars  # vectors of 16 bytes: bool has none, and f64 and f16 none together
     return programs
 
@@ -325,7 +325,7 @@ def test_integers_are_exact_or_off_by_one():
             tolerance(y, np.array([0, own, 0]), scale, None, inexact)
 
 
-@pytest.mark.parametrize("dtype", DTYPE_BYTES)
+@pytest.mark.parametrize("dtype", NUMBER_DTYPES)
 def test_inputs_reach_the_extremes_of_their_dtype(dtype):
     program = parse(
         f"kernel k\nin x\nout y\nx {dtype} [400, 8] heap\ny {dtype} [400, 8] heap\n400 8 y[{{0}},{{1}}] = x[{{0}},{{1}}]\n"

@@ -37,7 +37,7 @@ def test_a_product_takes_what_is_done_to_its_result() -> None:
     m = Drawn()
     x, w, v, bias = m.input("x", 8, 12), m.weight("w", 12, 16), m.weight("v", 16, 4), m.weight("bias", 16)
     h = m.map("relu", "max(a, 0)", m.map("add", "a + b", m.matmul(x, w), bias))
-    graph = m.built(m.matmul(h, v))
+    graph = m.model(m.matmul(h, v))
     assert calls(graph) == ["relu2 = matmul_add_relu(x, w, bias)", "matmul3 = matmul(relu2, v)"]
     inputs, c = m.drawn(), m.constants
     check(graph, inputs, np.maximum(inputs["x"] @ c["w"] + c["bias"], 0) @ c["v"])
@@ -48,7 +48,7 @@ def test_a_normalisation_by_rows_goes_with_the_product_and_its_residual() -> Non
     x, w = m.input("x", 8, 16), m.weight("w", 16, 16)
     y = m.map("add", "a + b", m.matmul(x, w), x)
     mean = m.map("mean", "a / 16", m.reduce("sum", y, 1))
-    graph = m.built(m.map("sub", "a - b", y, mean))
+    graph = m.model(m.map("sub", "a - b", y, mean))
     assert calls(graph) == ["sub4 = matmul_add_sum_mean_sub(x, w)"]
     inputs = m.drawn()
     y = inputs["x"] @ m.constants["w"] + inputs["x"]
@@ -66,7 +66,7 @@ def test_attention_is_one_kernel_and_gives_its_heads_side_by_side() -> None:
     q, k, v = (m.transpose(m.reshape(m.input(name, 6, 32), 6, 2, 16), 1, 0, 2) for name in "qkv")
     heads = m.reshape(m.transpose(attention(m, q, k, v), 1, 0, 2), 6, 32)
     w = m.weight("w", 32, 32)
-    graph = m.built(m.matmul(heads, w))
+    graph = m.model(m.matmul(heads, w))
     # The projection behind it reads rows of 32 in one piece: no pass brings the heads together.
     assert calls(graph) == [
         "transpose14 = matmul_scale_max_exp_sum_div_matmul(q, k, v)", "matmul16 = matmul(transpose14, w)"
@@ -83,7 +83,7 @@ def test_two_products_with_a_normalisation_between_them_are_two_kernels() -> Non
     """Only a softmax of data, read by a product with data, is attention."""
     m = Drawn()
     x, w, v = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("v", 16, 16)
-    graph = m.built(m.matmul(m.softmax(m.matmul(x, w)), v))
+    graph = m.model(m.matmul(m.softmax(m.matmul(x, w)), v))
     assert calls(graph) == ["div4 = matmul_max_exp_sum_div(x, w)", "matmul5 = matmul(div4, v)"]
 
 
@@ -92,7 +92,7 @@ def test_a_residual_block_of_convolutions_is_two_kernels_with_their_padding() ->
     x, w, v = m.input("x", 1, 4, 6, 6), m.weight("w", 4, 4, 3, 3), m.weight("v", 4, 4, 3, 3)
     h = m.map("relu", "max(a, 0)", m.convolve(x, w, pad=1))
     y = m.map("relu", "max(a + b, 0)", m.convolve(h, v, pad=1), x)
-    graph = m.built(m.map("mean", "a / 36", m.reduce("sum", y, 2, 3)))
+    graph = m.model(m.map("mean", "a / 36", m.reduce("sum", y, 2, 3)))
     assert calls(graph) == [
         "relu2 = pad_conv_relu(x, w)",
         "mean7 = pad_conv_relu_sum_mean(relu2, v, x)",
@@ -117,7 +117,7 @@ def test_a_gated_half_and_a_rotation_of_columns_go_with_the_product() -> None:
     k = m.matmul(x, w)
     turned = m.concatenate(m.map("neg", "-a", m.slice(k, 16, 32)), m.slice(k, 0, 16))
     rotated = m.map("add", "a + b", m.map("mul", "a * b", k, cos), m.map("mul", "a * b", turned, sin))
-    graph = m.built(gated, rotated)
+    graph = m.model(gated, rotated)
     assert calls(graph) == [
         "gate3 = matmul_gate(x, w)",
         "add11 = matmul_neg_concat_mul_add(x, w, cos, sin)",
@@ -135,7 +135,7 @@ def test_a_part_of_a_product_that_others_read_too_is_scaled_where_it_is_read() -
     x, w = m.input("x", 4, 8), m.weight("w", 8, 24)
     h = m.matmul(x, w)
     q, k = m.map("scale", "a * 0.5", m.slice(h, 0, 8)), m.slice(h, 8, 16)
-    graph = m.built(m.matmul(q, m.transpose(k, 1, 0)))
+    graph = m.model(m.matmul(q, m.transpose(k, 1, 0)))
     assert calls(graph) == ["matmul0 = matmul(x, w)", "matmul5 = scale_matmul(matmul0)"]
 
 
@@ -143,15 +143,23 @@ def test_a_reduction_over_rows_is_a_kernel_of_its_own() -> None:
     """It would make all of a product's rows wait for each other."""
     m = Drawn()
     x, w = m.input("x", 8, 16), m.weight("w", 16, 16)
-    graph = m.built(m.reduce("sum", m.matmul(x, w), 0))
+    graph = m.model(m.reduce("sum", m.matmul(x, w), 0))
     assert calls(graph) == ["matmul0 = matmul(x, w)", "sum1 = sum(matmul0)"]
+
+
+def test_rows_in_another_order_than_the_product_s_are_a_kernel_of_their_own_too() -> None:
+    m = Drawn()
+    x, w, c = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("c", 16, 8)
+    turned = m.map("add", "a + b", m.transpose(m.matmul(x, w), 1, 0), c)
+    graph = m.built(m.reduce("sum", turned, 1))
+    assert calls(graph) == ["add2 = matmul_add(x, w, c)", "sum3 = sum(add2)"]
 
 
 def test_what_two_kernels_read_is_computed_once() -> None:
     m = Drawn()
     x, w, v = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("v", 16, 16)
     s = m.map("sigmoid", "sigmoid(a)", x)
-    graph = m.built(m.matmul(s, w), m.matmul(s, v))
+    graph = m.model(m.matmul(s, w), m.matmul(s, v))
     assert calls(graph) == [
         "sigmoid0 = sigmoid(x)", "matmul1 = matmul(sigmoid0, w)", "matmul2 = matmul(sigmoid0, v)"
     ]  # fmt: skip
@@ -162,7 +170,7 @@ def test_no_two_kernels_need_each_other() -> None:
     m = Drawn()
     x, w, v = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("v", 16, 16)
     first = m.matmul(x, w)
-    graph = m.built(m.map("add", "a + b", first, m.matmul(first, v)))
+    graph = m.model(m.map("add", "a + b", first, m.matmul(first, v)))
     assert calls(graph) == ["matmul0 = matmul(x, w)", "add2 = matmul_add(matmul0, v)"]
 
 
@@ -171,7 +179,7 @@ def test_kernels_that_are_equal_up_to_names_are_one() -> None:
     x = m.input("x", 8, 16)
     for layer in "abc":
         x = m.map("tanh", "tanh(a)", m.matmul(x, m.weight(layer, 16, 16)))
-    graph = m.built(x)
+    graph = m.model(x)
     assert calls(graph) == [
         "tanh1 = matmul_tanh(x, a)", "tanh3 = matmul_tanh(tanh1, b)", "tanh5 = matmul_tanh(tanh3, c)"
     ]  # fmt: skip
@@ -189,7 +197,7 @@ def test_a_kernel_has_few_lines() -> None:
     x = m.input("x", 8, 16)
     for _ in range(60):
         x = m.map("f", "sin(a) * a", x)
-    graph = m.built(x)
+    graph = m.model(x)
     assert [len(kernel.program.leaves) for kernel in graph.kernels.values()] == [40]
     assert len(graph.calls) == 3
 
@@ -203,8 +211,8 @@ def test_nodes_that_make_no_kernel_together_are_taken_apart() -> None:
     def shuffled(b: p.Builder, x: p.Array) -> p.Array:
         return p.elementwise(b, "neg", p.gather(b, x, table, 0))
 
-    y = m.node("shuffle", Kind.POINTWISE, (x,), (3000,), shuffled)
-    graph = m.built(m.node("shuffle", Kind.POINTWISE, (y,), (3000,), shuffled))
+    y = m.node("", "shuffle", Kind.POINTWISE, (x,), (3000,), shuffled)
+    graph = m.model(m.node("", "shuffle", Kind.POINTWISE, (y,), (3000,), shuffled))
     assert calls(graph) == ["shuffle0 = shuffle(x)", "shuffle1 = shuffle(shuffle0)"]
     inputs = m.drawn()
     check(graph, inputs, inputs["x"][table][table])
@@ -218,7 +226,7 @@ def test_a_reshape_between_kernels_is_the_same_memory() -> None:
     x, w, v = m.input("x", 2, 4, 16), m.weight("w", 16, 16), m.weight("v", 16, 16)
     h = m.reshape(m.matmul(m.reshape(x, 8, 16), w), 2, 4, 16)
     y = m.reshape(m.matmul(m.reshape(h, 8, 16), v), 2, 4, 16)
-    graph = m.built(y)
+    graph = m.model(y)
     assert calls(graph) == ["matmul1 = matmul(x, w)", "reshape5 = matmul(matmul1, v)"]
     assert graph.tensors["x"].shape == graph.tensors["reshape5"].shape == (2, 4, 16)
     assert graph.kernels["matmul"].program.buffer_of["x1"].dims[0].size == 8
@@ -230,7 +238,7 @@ def test_an_output_that_is_a_view_is_written_by_the_kernel_that_computes_it() ->
     m = Drawn()
     x, w = m.input("x", 8, 16), m.weight("w", 16, 4)
     y = m.matmul(x, w)
-    graph = m.built(m.transpose(y, 1, 0), y, m.reshape(x, 128), "x", "w")
+    graph = m.model(m.transpose(y, 1, 0), y, m.reshape(x, 128), "x", "w")
     assert calls(graph) == ["matmul0, transpose1 = matmul(x, w)", "reshape2 = reshape(x)"]
     inputs = m.drawn()
     y = inputs["x"] @ m.constants["w"]
@@ -241,7 +249,7 @@ def test_each_kernel_reads_through_its_own_view() -> None:
     m = Drawn()
     x, w = m.input("x", 8, 16), m.weight("w", 8, 4)
     left = m.slice(m.transpose(x, 1, 0), 0, 8)
-    graph = m.built(m.matmul(left, w), m.reduce("sum", m.map("tanh", "tanh(a)", left), 0))
+    graph = m.model(m.matmul(left, w), m.reduce("sum", m.map("tanh", "tanh(a)", left), 0))
     assert calls(graph) == ["matmul2 = matmul(x, w)", "sum4 = tanh_sum(x)"]
     inputs = m.drawn()
     half = inputs["x"].T
@@ -254,19 +262,30 @@ def test_each_kernel_reads_through_its_own_view() -> None:
 def test_what_is_made_of_constants_alone_is_worked_out_once() -> None:
     m = Drawn()
     x, w, scale = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("scale", 16, 1)
-    graph = m.built(m.matmul(x, m.map("mul", "a * b", m.transpose(w, 1, 0), scale)))
+    graph = m.model(m.matmul(x, m.map("mul", "a * b", m.transpose(w, 1, 0), scale)))
     assert calls(graph) == ["matmul2 = matmul(x, mul1)"]
     assert list(graph.constants) == ["mul1"]
     np.testing.assert_allclose(graph.constants["mul1"], m.constants["w"].T * m.constants["scale"], rtol=1e-6)
     assert graph.constants["mul1"].dtype == np.float32
 
 
+def test_what_hangs_on_constants_alone_within_a_node_is_a_constant_too() -> None:
+    m = Drawn()
+    x, w, v = m.input("x", 8, 16), m.weight("w", 16, 16), m.constant("v", np.arange(16.0, dtype=np.float32))
+    y = m.matmul(x, w)
+    graph = m.built(m.map("norm", "a * rsqrt(b + 0.5)", y, v))
+    (kernel,) = graph.kernels.values()
+    assert "rsqrt" not in kernel.program.text and len(kernel.program.inputs) == 3
+    inputs = m.drawn()
+    check(graph, inputs, inputs["x"] @ m.constants["w"] / np.sqrt(m.constants["v"] + 0.5))
+
+
 def test_what_takes_long_to_work_out_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     m = Drawn()
     x, w, scale = m.input("x", 4), m.weight("w", 4, 6), m.weight("scale", 4, 1)
-    graph = m.built(m.map("add", "a + b", x, m.reduce("sum", m.map("mul", "a * b", w, scale), 1)))
+    graph = m.model(m.map("add", "a + b", x, m.reduce("sum", m.map("mul", "a * b", w, scale), 1)))
     monkeypatch.setattr("dojo_core.graph.folding.STEPS", 10)
-    again = m.built(*(graph.label(name) for name in graph.outputs))
+    again = m.model(*(graph.label(name) for name in graph.outputs))
     for name, values in graph.constants.items():
         np.testing.assert_allclose(again.constants[name], values, rtol=1e-5)
 
@@ -275,7 +294,7 @@ def test_a_weight_lies_as_its_product_reads_it() -> None:
     """Neighbours in the result are neighbours in the weight."""
     m = Drawn()
     x, w = m.input("x", 8, 16), m.weight("w", 4, 16)
-    graph = m.built(m.matmul(x, w, "mk,nk->mn"))
+    graph = m.model(m.matmul(x, w, "mk,nk->mn"))
     assert calls(graph) == ["matmul0 = matmul(x, w_packed)"]
     np.testing.assert_array_equal(graph.constants["w_packed"], m.constants["w"].T)
     assert "x1[{0},{2}]*x2[{2},{1}]" in graph.kernels["matmul"].program.text
@@ -286,7 +305,7 @@ def test_a_weight_lies_as_its_product_reads_it() -> None:
 def test_an_expanded_constant_takes_no_memory() -> None:
     m = Drawn()
     x, row = m.input("x", 512, 256), m.weight("row", 1, 256)
-    graph = m.built(m.map("add", "a + b", x, m.expand(row, 512, 256)))
+    graph = m.model(m.map("add", "a + b", x, m.expand(row, 512, 256)))
     assert calls(graph) == ["add1 = add(x, row)"]
 
 
@@ -298,7 +317,7 @@ def test_numbers_stand_in_the_text_and_known_values_of_a_node_are_constants() ->
     def emit(b: p.Builder, x: p.Array, scale: p.Array) -> p.Array:
         return p.formula(b, "x * scale + w", x=x, scale=scale, w=p.constant(b, waves, "f32", "waves"))
 
-    graph = m.built(m.node("wave", Kind.POINTWISE, (x, two), (40,), emit))
+    graph = m.model(m.node("", "wave", Kind.POINTWISE, (x, two), (40,), emit))
     assert calls(graph) == ["wave0 = wave(x, wave0_waves)"]
     assert "t1[{0}] = x1[{0}]*2" in graph.kernels["wave"].program.text
     inputs = m.drawn()
@@ -319,9 +338,9 @@ def test_constants_of_a_view_that_two_kernels_read_through_are_the_same_in_both(
 
         return emit
 
-    swapped = m.node("view", Kind.VIEW, (x,), (5000,), by(first, second))
-    other = m.node("gather", Kind.COPY, (y,), (5000,), by(second))
-    graph = m.built(m.map("add", "a + b", other, swapped), m.reduce("sum", m.map("neg", "-a", swapped), 0))
+    swapped = m.node("", "view", Kind.VIEW, (x,), (5000,), by(first, second))
+    other = m.node("", "gather", Kind.COPY, (y,), (5000,), by(second))
+    graph = m.model(m.map("add", "a + b", other, swapped), m.reduce("sum", m.map("neg", "-a", swapped), 0))
     inputs = m.drawn()
     turned = inputs["x"][first][second]
     check(graph, inputs, inputs["y"][second] + turned, [-turned.astype(float).sum()])
@@ -330,8 +349,8 @@ def test_constants_of_a_view_that_two_kernels_read_through_are_the_same_in_both(
 def test_token_numbers_within_a_domain_are_looked_up_as_they_are() -> None:
     m = Drawn()
     ids, table = m.input("ids", 5, dtype="i64", domain=(0, 9)), m.weight("rows", 10, 8)
-    row = m.node("gather", Kind.COPY, (table, ids), (5, 8), lambda b, t, i: p.gather(b, t, i, 0))
-    graph = m.built(m.map("tanh", "tanh(a)", row))
+    row = m.node("", "gather", Kind.COPY, (table, ids), (5, 8), lambda b, t, i: p.gather(b, t, i, 0))
+    graph = m.model(m.map("tanh", "tanh(a)", row))
     assert calls(graph) == ["tanh1 = gather_tanh(rows, ids)"]
     assert "8 y1[{0},{1}] = tanh(x1[x2[{0}],{1}])" in graph.kernels["gather_tanh"].program.text
     inputs = m.drawn()
@@ -342,7 +361,7 @@ def test_nothing_is_left_of_what_no_output_needs() -> None:
     m = Drawn()
     x, empty = m.input("x", 8), m.constant("empty", np.zeros((0, 8), np.float32))
     m.map("exp", "exp(a)", x)
-    graph = m.built(m.map("neg", "-a", x), m.map("neg", "-a", empty))
+    graph = m.model(m.map("neg", "-a", x), m.map("neg", "-a", empty))
     assert calls(graph) == ["neg1 = neg(x)"]
     inputs = m.drawn()
     check(graph, inputs, -inputs["x"], np.zeros((0, 8)))
@@ -355,7 +374,7 @@ def test_names_of_models_become_names_of_the_text() -> None:
     m = Drawn()
     long = "encoder/" + "layer." * 40 + "output"
     names = [m.input("int", 4), m.input("in", 4), m.input("/a:0", 4), m.input("a_0", 4), m.input(long, 4)]
-    graph = m.built(m.map("add", "a + b + c", *names[:3]), m.map("add", "a * b", *names[3:]))
+    graph = m.model(m.map("add", "a + b + c", *names[:3]), m.map("add", "a * b", *names[3:]))
     assert graph.inputs[:4] == ("int", "in_", "a_0_2", "a_0")
     assert re.fullmatch(r"encoder_layer_\w{10,40}_output", graph.inputs[4]) and len(graph.inputs[4]) <= 60
     assert [graph.label(name) for name in graph.inputs] == names
@@ -370,9 +389,9 @@ def test_kernels_are_called_after_what_they_compute() -> None:
     for operator in ("aten.sub.Tensor", "Sqrt", "FastGelu", "some_thing_long"):
         x = m.map(operator, "sin(a)", x)
     y = m.map("aten.relu.default", "max(a, 0)", m.matmul(x, w))
-    graph = m.built(y)
+    graph = m.model(y)
     assert list(graph.kernels) == ["matmul_relu"]  # sub_sqrt_fastgelu_some_thing_long_matmul_relu is long
-    short = m.built("Sqrt1")
+    short = m.model("Sqrt1")
     assert list(short.kernels) == ["sub_sqrt"]
 
 
@@ -411,7 +430,7 @@ def test_what_does_not_fit_together_is_told(nodes: list[Node], said: str) -> Non
 def test_a_graph_made_by_hand_is_checked_too() -> None:
     m = Drawn()
     x, w = m.input("x", 8, 16), m.weight("w", 16, 4)
-    graph = m.built(m.map("neg", "-a", m.matmul(x, w)), m.matmul(x, w))
+    graph = m.model(m.map("neg", "-a", m.matmul(x, w)), m.matmul(x, w))
     first, second = graph.calls
     wrongs: list[tuple[dict[str, Any], str]] = [
         ({"calls": (first, first)}, "matmul_neg gives neg1, which there is already"),

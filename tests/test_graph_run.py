@@ -13,6 +13,7 @@ import pytest
 
 from dojo_core import apply, legal_moves, parse
 from dojo_core import primitives as p
+from dojo_core.game import Game
 from dojo_core.graph import (
     Graph,
     GraphError,
@@ -27,6 +28,7 @@ from dojo_core.graph import (
     reference,
     save,
 )
+from dojo_core.graph.choices import choices
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.plan import ALIGNMENT, Lifetime, places
 from dojo_core.program.tree import Program
@@ -46,7 +48,7 @@ def two_layers() -> Drawn:
 
 def test_a_model_runs_and_says_where_its_time_goes() -> None:
     m = two_layers()
-    graph = m.built("matmul2", "relu1")
+    graph = m.model("matmul2", "relu1")
     model = Model(graph)
     inputs, c = m.drawn(), m.constants
     results = model.run(inputs)
@@ -75,7 +77,7 @@ def test_a_model_runs_and_says_where_its_time_goes() -> None:
 
 def test_each_kernel_runs_as_the_program_that_is_chosen_for_it() -> None:
     m = two_layers()
-    graph = m.built("matmul2")
+    graph = m.model("matmul2")
 
     def chosen(start: Program) -> Program:
         join = next(move for move in legal_moves(start) if move.name == "join_scopes")
@@ -132,6 +134,14 @@ px2 f32 [2:N, 3:N, 8, 16] stack
 """
 
 
+def test_two_inputs_may_share_memory() -> None:
+    m = Drawn()
+    graph = m.model(m.map("sub", "a - b", m.input("x", 4, 8), m.input("z", 4, 8)))
+    rows = np.arange(48, dtype=np.float32).reshape(6, 8) ** 2
+    (y,) = Model(graph).run({"x": rows[:4], "z": rows[2:]}).values()
+    np.testing.assert_array_equal(y, rows[:4] - rows[2:])
+
+
 def test_a_weight_is_packed_once() -> None:
     """All panels at once, and one for the three groups of rows, which all read the same."""
     parts = hoisted(parse(PACKING), ["x2"])
@@ -146,7 +156,7 @@ def test_a_weight_is_packed_once() -> None:
     )
     m = Drawn()
     x, w, v = m.input("x", 6, 8), m.weight("w", 8, 32), m.weight("v", 8, 32)
-    graph = m.built(m.matmul(x, w), m.matmul(x, v))
+    graph = m.model(m.matmul(x, w), m.matmul(x, v))
     model = Model(graph, choose=lambda start: parse(PACKING))
     inputs = m.drawn()
     for values, weight in zip(model.run(inputs).values(), "wv", strict=True):
@@ -232,7 +242,7 @@ def drawn_at_random(seed: int, alone: bool) -> tuple[Graph, dict[str, Any]]:
         known.append(made)
     if alone:
         m.nodes = [n if n.kind is Kind.VIEW else replace(n, kind=Kind.OTHER) for n in m.nodes]
-    return m.built(*known[-4:]), m.drawn()
+    return m.model(*known[-4:]), m.drawn()
 
 
 def test_partitioned_models_mean_what_their_nodes_mean() -> None:
@@ -263,9 +273,9 @@ def test_the_example_of_the_documentation(capsys: pytest.CaptureFixture[str]) ->
 def test_the_text_of_a_graph_reads_as_what_it_is() -> None:
     m = Drawn()
     ids, w = m.input("token.ids", 3, dtype="i64", domain=(0, 9)), m.weight("table 1", 10, 4)
-    rows = m.node("gather", Kind.COPY, (w, ids), (3, 4), lambda b, w, i: p.gather(b, w, i, 0))
+    rows = m.node("", "gather", Kind.COPY, (w, ids), (3, 4), lambda b, w, i: p.gather(b, w, i, 0))
     e = m.map("exp", "exp(a)", rows)
-    graph = m.built(m.matmul(e, m.weight("v", 4, 2)), e, "token.ids")
+    graph = m.model(m.matmul(e, m.weight("v", 4, 2)), e, "token.ids")
     text = """\
 graph model
 in token_ids i64 [3] from 0 to 9 "token.ids"
@@ -341,7 +351,7 @@ def test_a_graph_is_kept_in_a_file_and_its_constants_beside_it(tmp_path: Path) -
     m.constants["file"] = m.constants.pop("w")
     m.nodes = [replace(n, inputs=tuple("file" if i == "w" else i for i in n.inputs)) for n in m.nodes]
     m.tensors["file"] = replace(m.tensors.pop("w"), name="file")
-    graph = m.built("matmul2")
+    graph = m.model("matmul2")
     path = tmp_path / "two layers.dojo"
     assert save(graph, path) == [path, tmp_path / "two layers.dojo.npz"]
     again, inputs = load(path), m.drawn()
@@ -404,3 +414,45 @@ def test_a_graph_that_somebody_else_wrote_is_checked(text: str, said: str) -> No
     with pytest.raises(GraphError) as refused:
         parse_graph(text)
     assert said in str(refused.value)
+
+
+# ---------------------------------------------------------------------------- which programs run
+
+
+def doubled() -> Graph:
+    """One kernel of one line."""
+    node = Node(
+        "twice",
+        "Mul",
+        Kind.POINTWISE,
+        ("x",),
+        (Tensor("y", "f32", (64,)),),
+        lambda b, a: [p.formula(b, "2*x", x=a[0])],
+    )
+    return build("doubled", [Tensor("x", "f32", (64,))], [node], ["y"])
+
+
+def test_what_a_pass_played_is_kept_for_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    (first,) = choices(doubled(), "heuristic").values()
+    assert first.moves and first.source == "the heuristic pass"
+    monkeypatch.setattr("agents.passes.play_pass", lambda *given: pytest.fail("It plays again."))
+    (second,) = choices(doubled(), "heuristic").values()
+    assert (second.program.hash, second.moves, second.source) == (
+        first.program.hash,
+        first.moves,
+        first.source,
+    )
+
+
+def test_a_pass_that_fails_is_told_and_the_start_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(game: Game) -> None:
+        raise RuntimeError("lost the thread")
+
+    monkeypatch.setattr("dojo_core.bench.ours.heuristics", lambda: {"broken": broken})
+    remarks: list[str] = []
+    (chosen,) = choices(doubled(), "heuristic", on_remark=remarks.append).values()
+    assert chosen.source == "the start program"
+    assert remarks == ["No heuristic played mul: broken failed: lost the thread."]

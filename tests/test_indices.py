@@ -111,6 +111,7 @@ def test_what_a_dtype_holds_may_be_promise_enough():
         ("4 j[{0}] = -inf\n4 j[{0}] max= i[{0}]", None),
         ("4 j[{0}] = 0\n4 j[{0}] += i[{0}]", None),
         ("4 j[{0}] = 0\n3 j[{0}+1] = j[{0}] + 1", None),  # it grows with the iterations
+        ("c[0] = 0\n3 c[{0}+1] = c[{0}] + w[{0}]\n4 k[{0}] = max(c[{0}],0)\n4 j[{0}] = min(k[{0}],3)", (0, 3)),
         ("4 c[{0}] = w[{0}] < 3\n4 j[{0}] = select(c[{0}],{0},0)", (0, 3)),
         ("4 c[{0}] = w[{0}] > 3\n4 j[{0}] = 3 - c[{0}]", (2, 3)),
         ("4 c[{0}] = w[{0}] > 3\n4 j[{0}] = c[{0}]*3", (0, 3)),
@@ -128,7 +129,7 @@ def test_what_a_dtype_holds_may_be_promise_enough():
 def test_what_operations_make_has_bounds(made, bounds):
     text = (
         "kernel p\nin x, i, w, z\nout y\ndomain i 0 3\nx f32 [4] heap\ni i32 [4] heap\nw i32 [4] heap\n"
-        "z f32 [4] heap\ny f32 [4] heap\nj i32 [8] heap\nc i32 [4] heap\na f32 [4] heap\nb f32 [4] heap\n"
+        "z f32 [4] heap\ny f32 [4] heap\nj i32 [8] heap\nc i32 [4] heap\nk i32 [4] heap\na f32 [4] heap\nb f32 [4] heap\n"
         f"{made}\n4 y[{{0}}] = x[j[{{0}}]]\n"
     )
     if bounds is None:

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from dojo_core import TextError, apply, parse, why
+from dojo_core.export.choice import of_game
+from dojo_core.export.kernel import instance
+from dojo_core.game import Game
 from dojo_core.moves import inverse
 from dojo_core.moves.examples import WIDE
+from dojo_core.moves.notation import parse_move
 from dojo_core.program.instructions import INSTRUCTIONS, available
 from dojo_core.program.interpret import interpret
 from dojo_core.program.unification import Mismatch, Unified, meaning, unify
@@ -55,7 +59,7 @@ def test_an_instruction_unifies_with_its_own_text(name):
         assert isinstance(found, Unified) and found.lanes == lanes
         assert [shared for _, shared in found.operands] == [False] * len(found.operands)
         said = INSTRUCTIONS[name]
-        assert said.assembly or said.builtin.keys() == said.needs.keys()
+        assert said.rows or said.assembly or said.builtin.keys() == said.needs.keys()
 
 
 def test_operands_in_either_order_and_one_for_all_lanes():
@@ -158,8 +162,73 @@ def check(program, processor=None) -> None:
 
 
 def test_which_machine_has_what():
-    assert available(frozenset({"avx2"})) == frozenset()
-    assert available(frozenset({"avx512f", "avx512_vnni"})) == {("vpdpbusd", 16)}
+    assert available(frozenset({"avx2"})) == {("transpose", 8)}
+    assert available(frozenset({"avx512f", "avx512_vnni"})) == {("transpose", 16), ("vpdpbusd", 16)}
     assert available(frozenset({"avx512f", "avx512vl", "avx512_vnni"})) == {
-        ("vpdpbusd", 16), ("vpdpbusd", 8), ("vpdpbusd", 4),
+        ("transpose", 16), ("vpdpbusd", 16), ("vpdpbusd", 8), ("vpdpbusd", 4),
+    }  # fmt: skip
+
+
+TURNED = """\
+kernel k
+in x
+out y
+x f32 [2, LANES, 40] heap
+y f32 [2, 35, LANES] heap
+2 35 LANES y[{0},{1},{2}] = 0
+2 LANES LANES y[{0},{2}+3,{1}] = x[{0},{1},{2}+4]
+"""
+
+
+def turned(lanes: int, **changes: str):
+    """A square of a larger array, copied with its rows and columns exchanged, in an instruction."""
+    text = TURNED.replace("LANES", str(lanes))
+    for before, after in changes.items():
+        text = text.replace(before, after)
+    every = replace(WIDE, instructions=frozenset({("transpose", lanes)}))
+    return parse(text), every
+
+
+@pytest.mark.parametrize("lanes", INSTRUCTIONS["transpose"].needs)
+def test_a_square_of_rows_is_turned(lanes):
+    program, every = turned(lanes)
+    result = apply(program, "use_instruction y#1@1 transpose", every)
+    wide = known("x86-64-v4")
+    text = generate(result, processor=wide).text
+    assert (
+        f"transpose_{lanes}(&y[i0*{35 * lanes} + {3 * lanes}], {lanes}, &x[i0*{40 * lanes} + 4], 40);" in text
+    )
+    bare = generate(result, processor=replace(wide, features=wide.features - {"avx512f", "avx2"}))
+    assert "transpose" not in bare.text
+    inputs = random_inputs(program)
+    for code in (generate(result), generate(result, processor=replace(host(), features=frozenset()))):
+        np.testing.assert_array_equal(run(code, inputs)["y"], interpret(program, inputs)["y"])
+
+
+def test_what_is_no_square_of_rows_is_refused():
+    rows = "2 16 16 y[{0},{2}+3,{1}] = x[{0},{1},{2}+4]"
+    for changes, code, words in (
+        ({rows: rows.replace("x[{0},{1},{2}+4]", "x[{0},{2},{1}+4]")}, "instruction-access", "takes rows"),
+        ({rows: rows.replace("x[{0},{1},{2}+4]", "y[{0},{1},{2}]")}, "instruction-access", "another array"),
+        (
+            {"y f32 [": "y f64 ["},
+            "instruction-dtype",
+            "transpose takes f32 and f32; here they are f64 and f32",
+        ),
+        ({rows: rows.replace("= x", "= abs(x").replace("+4]", "+4])")}, "instruction-operation", "computes"),
+    ):
+        program, every = turned(16, **changes)
+        refusal = why(program, "use_instruction y#1@1 transpose", every).refusal
+        assert refusal.code == code and words in refusal.sentence, refusal
+
+
+def test_a_library_turns_rows_where_its_vectors_are_as_wide():
+    program, every = turned(16)
+    moves = "use_instruction y#1@1 transpose", "vectorize y@2"
+    game = Game.new(program, limits=every)
+    for move in moves:
+        game.play(parse_move(move))
+    codes = instance(of_game(game, "a test")).codes
+    assert {width: "transpose_16(" in code.text for width, code in codes.items()} == {
+        64: True, 32: False, 16: False,
     }  # fmt: skip

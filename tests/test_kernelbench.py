@@ -1,8 +1,10 @@
 """benchmarks.kernelbench: a problem of KernelBench's form, scaled and held against PyTorch."""
 
+import math
 import re
 
 import pytest
+import torch
 
 SOURCE = """
 import torch
@@ -30,8 +32,9 @@ def get_init_inputs():
 @pytest.fixture(scope="module", autouse=True)
 def backend():
     """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
-    global GFLOPS, MEGABYTES, needs, ran, scaled, table
-    from benchmarks.kernelbench import GFLOPS, MEGABYTES, needs, ran, scaled, table
+    global kernelbench, GFLOPS, MEGABYTES, Row, _nearer, needs, ran, run_all, scaled, table
+    from benchmarks import kernelbench
+    from benchmarks.kernelbench import GFLOPS, MEGABYTES, Row, _nearer, needs, ran, run_all, scaled, table
 
 
 def test_the_largest_size_is_halved_until_a_problem_fits():
@@ -49,6 +52,39 @@ def test_a_size_that_others_ask_for_stays():
     assert names["CHANNELS"] == 512  # 512 groups go into no fewer channels
 
 
+def test_where_sizes_hang_on_each_other_one_place_is_halved_alone():
+    """As many channels as the image is wide, so that neither can be halved: the batch can."""
+    source = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width)
+
+    def forward(self, x):
+        return self.norm(x)
+
+WIDTH = 1024
+BATCH = 1024
+
+def get_inputs():
+    return [torch.rand(8, BATCH, 1024)]
+
+def get_init_inputs():
+    return [WIDTH]
+"""
+    names, halvings = scaled(source)
+    assert (names["WIDTH"], names["BATCH"], halvings) == (1024, 512, 1)
+
+
+def test_nearer_to_float64_than_eager_is_correct():
+    exact = torch.tensor([1.0], dtype=torch.float64)
+    near, far = torch.tensor([1.0]), torch.tensor([1.1])
+    assert _nearer(near, far, exact) and not _nearer(far, near, exact)
+    assert not _nearer(torch.tensor([math.nan]), far, exact)
+
+
 @pytest.mark.soak
 def test_a_problem_is_held_against_pytorch(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
@@ -59,3 +95,22 @@ def test_a_problem_is_held_against_pytorch(tmp_path, monkeypatch):
     assert (row.level, row.name, row.status, row.message, row.stays) == (1, "7_Norm", "correct", "", [])
     assert set(row.seconds) == {"eager", "dojo"}
     assert re.search(r"Level 1: 1 of 1 correct, 1 of them whole in the Dojo\.", table([row]))
+
+
+def test_a_file_of_rows_goes_on_where_it_was(tmp_path, monkeypatch):
+    paths = [tmp_path / "level1" / f"{k}_Norm.py" for k in (2, 10)]
+    settings = {"against": ["eager"], "budget": 0, "rounds": 0}
+    file, fails = tmp_path / "rows.json", {"10_Norm"}
+
+    def ran_or_not(path, against, budget, rounds):
+        return Row(1, path.stem, "error" if path.stem in fails else "correct", f"round {rounds}")
+
+    monkeypatch.setattr(kernelbench, "ran", ran_or_not)
+    assert [row.status for row in run_all(paths, settings, 1, file)] == ["correct", "error"]
+    fails = {"2_Norm"}  # which is there, and not run again; what failed is
+    rows = run_all(paths, settings, 1, file)
+    assert [(row.name, row.status) for row in rows] == [("2_Norm", "correct"), ("10_Norm", "correct")]
+    assert run_all(paths[1:], settings, 1, file) == rows[1:]
+    other = run_all(paths[1:], {**settings, "rounds": 3}, 1, file)  # under others it is run
+    assert [row.message for row in other] == ["round 3"]
+    assert [row.message for row in run_all(paths[:1], settings, 1, file)] == ["round 0"]

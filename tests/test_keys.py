@@ -9,10 +9,10 @@ from dojo_core import TextError, apply, parse, why
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.moves.examples import WIDE
-from dojo_core.program.dtypes import FLOATS, KEYS, extremes
+from dojo_core.program.dtypes import ARITHMETIC, FLOATS, KEY_ELEMENTS, KEYS, extremes, holds, key_of
 from dojo_core.program.interpret import interpret
 from dojo_core.program.physical import interpret_physical
-from dojo_core.program.target import VECTOR_DTYPES, lanes_of
+from dojo_core.program.target import VECTOR_DTYPES, Target, lanes_of
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import Call
@@ -30,17 +30,19 @@ from tests.test_moves import kernel
 ROWS, COLUMNS = 24, 32
 
 
-def found(way: str, place: str = "{1}", guard: str = "", name: str = "found") -> Program:
+def found(
+    way: str, place: str = "{1}", guard: str = "", name: str = "found", dtype: str = "f32", key: str = "i64"
+) -> Program:
     """The extreme element of each row, and where it is."""
     start = {"max": "-inf", "min": "inf"}[way]
     return parse(
         f"""kernel {name}
 in x
 out i, v
-x f32 [{ROWS}, {COLUMNS}] heap
+x {dtype} [{ROWS}, {COLUMNS}] heap
 i i64 [{ROWS}] heap
-v f32 [{ROWS}] heap
-k i64 [{ROWS}] heap
+v {dtype} [{ROWS}] heap
+k {key} [{ROWS}] heap
 {ROWS} k[{{0}}] = {start}
 {ROWS} {COLUMNS} k[{{0}}] {way}= {way}key(x[{{0}},{{1}}],{place}){guard}
 {ROWS} i[{{0}}] = keyindex(k[{{0}}])
@@ -88,19 +90,18 @@ LINES = {
 }
 
 
-LANES_HERE = lanes_of(["i64", "f32"], cpu())
-
-
+@pytest.mark.parametrize(("dtype", "key"), [("f32", "i64"), ("f64", "i128")])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_one_pass_finds_what_numpy_finds_however_it_is_played():
+def test_one_pass_finds_what_numpy_finds_however_it_is_played(dtype, key):
     """Under strict, with ties, NaN and zeros of both signs: the order of an integer maximum is free."""
     played = {}
     for way, (number, moves) in itertools.product(("max", "min"), enumerate(LINES.values())):
-        program = found(way, name=f"{way}{number}")
+        program = found(way, "{1}", "", f"{way}{number}", dtype, key)
         for move in moves:
             program = apply(program, move, WIDE, policy="strict")
         played[program.name] = way, program
-    fit = {n: p for n, (_, p) in played.items() if 4 in LANES_HERE or ":v" not in p.text}
+    lanes = lanes_of([key, dtype], cpu())
+    fit = {n: p for n, (_, p) in played.items() if 4 in lanes or ":v" not in p.text}
     codes = {name: generate(program, "strict") for name, program in fit.items()}
     library = load("\n".join(code.text for code in codes.values()))
     x = ties()
@@ -129,7 +130,7 @@ def test_of_no_elements_it_is_the_first_place_and_nan():
 
 def special(dtype: str) -> np.ndarray:
     """Numbers of a dtype as they are stored, with what order goes wrong on; 64 of them."""
-    if dtype in ("f32", "f16", "bf16"):
+    if dtype in FLOATS:
         some = [
             np.nan,
             0.0,
@@ -145,7 +146,7 @@ def special(dtype: str) -> np.ndarray:
             -60000,
             np.inf,
             -np.inf,
-            7,
+            1 + 2.0**-40,
             -7,
         ]
         return from_double(np.array(some * 4), dtype)
@@ -153,21 +154,25 @@ def special(dtype: str) -> np.ndarray:
     return np.resize(np.array([low, high, 0, 1, high - 1, low + 1, high // 2], STORED[dtype]), 64)
 
 
-def pointwise(dtype: str, lanes: int) -> Program:
+def pointwise(dtype: str, lanes: int, key: str) -> Program:
     """Keys of all numbers, and what comes out of them again."""
+    value = dtype if dtype in KEY_ELEMENTS[key] else KEY_ELEMENTS[key][0]
     at, scopes = ("{0}", "64") if lanes == 1 else (f"{{0}}*{lanes}+{{1}}", f"{64 // lanes} {lanes}:v")
     names = [f"{kind}{n}" for kind in "kiv" for n in range(4)]
-    lines = [f"kernel keys_{dtype}_{lanes}", "in x, w", f"out {', '.join(names)}"]
+    outputs = [name for name in names if name[0] != "k" or key == "i64"]
+    lines = [f"kernel keys_{dtype}_{lanes}_{key}", "in x, w", f"out {', '.join(outputs)}"]
     lines += [f"x {dtype} [64] heap", "w i64 [64] heap"]
-    lines += [f"{name} {'f32' if name[0] == 'v' else 'i64'} [64] heap" for name in names]
-    for n, (key, place) in enumerate(itertools.product(KEYS, (f"w[{at}]", f"-({at})*3+189"))):
-        lines.append(f"{scopes} k{n}[{at}] = {key}(x[{at}],{place})")
+    lines += [f"{name} {({'k': key, 'i': 'i64', 'v': value})[name[0]]} [64] heap" for name in names]
+    for n, (function, place) in enumerate(itertools.product(KEYS, (f"w[{at}]", f"-({at})*3+189"))):
+        lines.append(f"{scopes} k{n}[{at}] = {function}(x[{at}],{place})")
         lines.append(f"{scopes} i{n}[{at}] = keyindex(k{n}[{at}])")
         lines.append(f"{scopes} v{n}[{at}] = keyvalue(k{n}[{at}])")
     return parse("\n".join(lines) + "\n")
 
 
-DTYPES = ("f32", "f16", "bf16", "i16", "i8", "u8", "bool")
+SOME = (("f32", "i64"), ("bf16", "i64"), ("u8", "i64"), ("u32", "i64"), ("f64", "i128"), ("u64", "i128"))
+EVERY = [(dtype, key) for key, elements in KEY_ELEMENTS.items() for dtype in ARITHMETIC
+         if dtype in elements or holds(elements[0], dtype)]  # fmt: skip
 PLACES = np.resize(np.array([0, 1, 2**31 - 1, 2**31, -1, 12345, 2**40 + 3], np.int64), 64)
 
 
@@ -185,17 +190,16 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
 
 
-@pytest.mark.parametrize(
-    "dtypes", [("f32", "bf16", "u8"), pytest.param(DTYPES, marks=pytest.mark.soak)], ids=["some", "all"]
-)
+def widths(dtype: str, key: str, target: Target) -> tuple[int, ...]:
+    """How many at once, one among them, where the value that comes out again has a vector too."""
+    value = dtype if dtype in KEY_ELEMENTS[key] else KEY_ELEMENTS[key][0]
+    return (1, *(lanes_of([key, "i64", value, dtype], target) if dtype in VECTOR_DTYPES else ()))
+
+
+@pytest.mark.parametrize("kinds", [SOME, pytest.param(EVERY, marks=pytest.mark.soak)], ids=["some", "all"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_c_and_the_interpreter_agree_in_every_dtype_and_width(dtypes):
-    programs = [
-        (d, pointwise(d, n))
-        for d in dtypes
-        for n in (1, *lanes_of(["i64", "f32", d], cpu()))
-        if n == 1 or d in VECTOR_DTYPES
-    ]
+def test_c_and_the_interpreter_agree_in_every_dtype_and_width(kinds):
+    programs = [(d, pointwise(d, n, key)) for d, key in kinds for n in widths(d, key, cpu())]
     codes = [generate(p, "strict") for _, p in programs]
     library = load("\n".join(code.text for code in codes))
     results = []
@@ -209,9 +213,13 @@ def test_c_and_the_interpreter_agree_in_every_dtype_and_width(dtypes):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_so_they_do_on_arm_and_riscv(name):
     processor = with_tools(name)
-    widths = lanes_of(["i64", "f32"], limits_of(processor))
-    programs = [("f32", pointwise("f32", n)) for n in (1, *widths)] + [("u8", pointwise("u8", 1))]
-    if widths:  # iterators in the lanes of a function that is a macro on RISC-V
+    target = limits_of(processor)
+    kinds = (("f32", "i64"), ("u32", "i64"), ("f64", "i128"), ("u64", "i128"))
+    programs = [(d, pointwise(d, n, key)) for d, key in kinds for n in widths(d, key, target)]
+    programs.append(("u8", pointwise("u8", 1, "i64")))
+    if (
+        len(widths("f32", "i64", target)) > 1
+    ):  # iterators in the lanes of a function that is a macro on RISC-V
         text = "16 4:v y[{0}*4+{1}] = max(x[{0}*4+{1}],{0}+{1}*2)"
         programs.append(("f32", parse(kernel(text, "x f32 [64] heap\nw i64 [64] heap\ny f32 [64] heap"))))
     codes = [generate(p, "strict", processor) for _, p in programs]
@@ -219,30 +227,35 @@ def test_so_they_do_on_arm_and_riscv(name):
     assert not wrong_keys(programs, run_emulated(codes, calls, processor))
 
 
-def by_warps(way: str) -> Program:
+def by_warps(way: str, dtype: str = "f32", key: str = "i64") -> Program:
     """A row for each block of one warp."""
-    lines = found(way).text.splitlines()
+    lines = found(way, dtype=dtype, key=key).text.splitlines()
     body = [line.replace(f"{ROWS} ", f"{ROWS}:g ", 1) for line in lines[-4:]]
     body[1] = f"{ROWS}:g 1:b {COLUMNS}:w k[{{0}}] {way}= {way}key(x[{{0}},{{2}}],{{2}})"
     return parse("\n".join([*lines[:-4], *body]) + "\n")
 
 
-@pytest.mark.parametrize(("dialect", "way"), [("cuda", "max"), ("hip", "min")])
-def test_a_gpu_finds_the_same_by_threads_and_by_warps(dialect, way):
+@pytest.mark.parametrize(
+    ("dialect", "way", "dtype", "key"),
+    [("cuda", "max", "f32", "i64"), ("hip", "min", "f32", "i64"), ("cuda", "min", "f64", "i128")],
+)
+def test_a_gpu_finds_the_same_by_threads_and_by_warps(dialect, way, dtype, key):
     x, (index, value) = ties(), expected(ties(), way)
-    got, fault = emulate(generate_gpu(by_warps(way), "strict", dialect), {"x": x})
+    got, fault = emulate(generate_gpu(by_warps(way, dtype, key), "strict", dialect), {"x": x})
     assert not fault
     np.testing.assert_array_equal(got["i"], index)
     np.testing.assert_array_equal(got["v"], value)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "u64"])
 @pytest.mark.parametrize("target", ["cuda", "hip"])
-def test_the_compilers_of_gpus_take_keys(target):
+def test_the_compilers_of_gpus_take_keys(target, dtype):
     """NVRTC has none of the macros that compilers for CPUs define."""
     build = {"cuda": cuda, "hip": hip}[target]
     if build.compiler() is None:
         pytest.skip(f"a compiler of {target} is missing (CONTRIBUTING.md)")
-    made = build.feedback(generate_gpu(by_warps("max"), "strict", target))
+    program = by_warps("max", dtype, key_of(dtype)[0])
+    made = build.feedback(generate_gpu(program, "strict", target))
     assert isinstance(made, Feedback), made
 
 
@@ -253,20 +266,26 @@ def test_the_compilers_of_gpus_take_keys(target):
             "f64",
             "i64",
             "maxkey(x[{0}],{0})",
-            "x is f64, and maxkey takes an f32 there",
-            "t[{0}] = f32(x[{0}])",
+            "x is f64, of which there are no keys in i64",
+            "Give y the dtype i128",
         ),
-        ("i32", "i64", "minkey(x[{0}],{0})", "x is i32, and minkey takes an f32 there", "f32(x[{0}])"),
-        ("i64", "i64", "maxkey(x[{0}],{0})", "x is i64, and maxkey takes an f32", "f32(x[{0}])"),
+        ("i64", "i64", "maxkey(x[{0}],{0})", "x is i64, of which there are no keys in i64", "i128"),
+        ("f64", "i128", "maxkey(x[{0}],{0})", "y is i128, of keys, which inputs and outputs", "keyindex"),
         ("f32", "i64", "maxkey(1,x[{0}])", "x is f32, and maxkey takes an i64 there", "i64(x[{0}])"),
-        ("f32", "i32", "maxkey(x[{0}],{0})", "maxkey gives an i64, and y is i32", "Give y the dtype i64"),
-        ("f32", "f64", "minkey(x[{0}],{0})", "minkey gives an i64, and y is f64", "Give y the dtype i64"),
+        (
+            "f32",
+            "i32",
+            "maxkey(x[{0}],{0})",
+            "maxkey gives an i64 or i128, and y is i32",
+            "dtype i64 or i128",
+        ),
+        ("f32", "f64", "minkey(x[{0}],{0})", "minkey gives an i64 or i128, and y is f64", "dtype i64"),
         ("f32", "i64", "maxkey(1e39,{0})", "1e+39 goes beyond f32", "Write inf"),
         ("f32", "i64", "maxkey(x[{0}],0.5)", "0.5 is no value of i64", "whole number"),
         ("i64", "bool", "keyindex(x[{0}])", "keyindex gives an i64, and y is bool", "Give y the dtype i64"),
         ("f32", "i64", "keyindex(x[{0}])", "x is f32, and keyindex takes an i64 there", "i64(x[{0}])"),
-        ("i64", "i64", "keyvalue(x[{0}])", "keyvalue gives an f32, and y is i64", "Give y the dtype f32"),
-        ("i64", "f16", "keyvalue(x[{0}])", "keyvalue gives an f32, and y is f16", "Give y the dtype f32"),
+        ("i64", "i64", "keyvalue(x[{0}])", "keyvalue gives an f32, i32 or u32, and y is i64", "dtype f32"),
+        ("i64", "f16", "keyvalue(x[{0}])", "keyvalue gives an f32, i32 or u32, and y is f16", "dtype f32"),
         ("f32", "f32", "keyvalue(x[{0}])", "x is f32, and keyvalue takes an i64 there", "i64(x[{0}])"),
     ],
 )
@@ -274,6 +293,56 @@ def test_what_a_key_does_not_hold_is_refused(x, y, operation, message, remedy):
     with pytest.raises(TextError) as raised:
         parse(kernel(f"8 y[{{0}}] = {operation}", f"x {x} [8] heap\ny {y} [8] heap"))
     assert message in raised.value.message and remedy in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "remedy"),
+    [
+        ("8 y[{0}] = k[{0}]", "k is i128, a key, of which nothing is computed", "keyindex(k[{0}])"),
+        ("8 y[{0}] = i64(k[{0}])", "k is i128, a key, of which nothing is computed", "keyvalue(k[{0}])"),
+        ("8 y[{0}] = k[{0}] < 3", "k is i128, a key", "keyindex"),
+        ("8 y[{0}] = i128(x[{0}])", "unknown function i128", "maxkey"),
+        ("8 k[{0}] = x[{0}]", "k is i128, which has keys alone", "Write one with maxkey"),
+        ("8 k[{0}] += maxkey(x[{0}],{0})", "k is i128, a key, of which nothing is computed", "Write max=."),
+        ("8 y[{0}] = keyvalue(k[{0}])", "keyvalue gives an f64, i64 or u64, and y is f32", "dtype f64"),
+    ],
+)
+def test_of_a_wide_key_its_place_and_its_element_are_taken_and_nothing_else(line, message, remedy):
+    dtype = "f32" if "keyvalue(" in line else "i64"
+    buffers = f"x f64 [8] heap\ny {dtype} [8] heap\nk i128 [8] heap"
+    with pytest.raises(TextError) as raised:
+        parse(kernel(f"8 k[{{0}}] = maxkey(x[{{0}}],{{0}})\n{line}", buffers))
+    assert message in raised.value.message and remedy in raised.value.remedy
+
+
+def test_keys_of_128_bits_lie_in_memory_in_registers_and_apart():
+    """What a vector of them is read from and written to: neighbours, cells apart, gathered, single lanes."""
+    program = parse("""kernel k
+in x, j
+out i, l
+domain j 0 15
+x f64 [16] heap
+j i32 [4] heap
+i i64 [4] heap
+l i64 [] heap
+k i128 [16] heap
+r i128 [4] register
+m i128 [4] heap
+4 4:v k[{0}*4+{1}] = maxkey(x[{0}*4+{1}],{0}*4+{1})
+4:u r[{0}] = -inf
+4:v r[{0}] max= k[{0}*2+1]
+4:v r[{0}] max= k[j[{0}]]
+4:v m[{0}] = r[{0}]
+4:v i[{0}] = keyindex(m[{0}])
+4:v r[3] max= k[{0}+12]
+l[] = keyindex(r[3])
+""")
+    x, j = np.random.default_rng(3).permutation(16).astype(float), np.array([5, 15, 0, 8], np.int32)
+    wanted = np.where(x[1:8:2] > x[j], np.arange(1, 8, 2), j)
+    for got in (interpret(program, {"x": x, "j": j}), run_program(program, {"x": x, "j": j})):
+        np.testing.assert_array_equal(got["i"], wanted)
+        places = [wanted[3], *range(12, 16)]
+        assert got["l"] == max(places, key=lambda place: x[place])
 
 
 def test_a_number_does_not_take_the_place_of_an_element_in_a_key():

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dojo_core.bench import eager
 from dojo_core.bench.roofline import PEAK, Question, Roofline
 from dojo_core.game import Game
 from dojo_core.graph import Call, Graph, Kernel, Tensor
@@ -126,9 +127,11 @@ def seen(**kernels: Mapping[str, Any]) -> ModelView:
 def test_the_next_thing_is_where_most_is_to_be_gained() -> None:
     assert "Measure first" in advice(seen()).sentence
     half = seen(double={"seconds": 2e-6})
-    waits = {"double": {"seconds": 2e-6, "state": "waiting"}, "add": {"seconds": 1e-6}}
+    waits: dict[str, dict[str, Any]] = {"double": {"state": "waiting"}, "add": {"seconds": 1e-6}}
     measuring = replace(seen(**waits), measuring=True)
-    assert advice(measuring).sentence == "Measuring: 1 of 2 kernels are done."
+    assert advice(measuring).sentence == "Measuring: 1 of 2 kernels have a time."
+    known = seen(double={"seconds": 2e-6, "limit": limit(1e-6)}, add={"seconds": 6e-6})
+    assert "1 of 2 limits are known" in advice(replace(known, measuring=True)).sentence
     assert advice(half).sentence == "1 of 2 kernels have a time: measure the others."
     # 3 calls each: add takes longer, and is nearly as fast as can be
     view = seen(double={"seconds": 2e-6, "limit": limit(1e-6)}, add={"seconds": 6e-6, "limit": limit(5.7e-6)})
@@ -198,6 +201,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Models]:
         question = Question(parse(text), None, "", executed_flops(parse(text)))
         catalogue.lower_limit(HERE, Limit(question.stream, 1e-7, "measured"))
     catalogue.lower_limit(HERE, Limit(PEAK, 0.1, "measured"))
+    monkeypatch.setattr(eager, "version", lambda: "")
     service = Service(RecordStore(catalogue), KernelLibrary(), lambda: RecordingBench(catalogue))
     yield Models(catalogue, service, tmp_path / "models")
     service.close()
@@ -217,6 +221,37 @@ def test_a_model_is_measured_kernel_by_kernel(models: Models) -> None:
     for kernel in view.kernels.values():
         assert kernel.calls == 2 and kernel.start is not None and kernel.moves, kernel
         assert kernel.of_limit is not None and not kernel.message
+
+
+def test_a_start_s_time_is_not_the_kernel_s_while_the_pass_s_program_waits(models: Models) -> None:
+    model = models.example("small", "ann")
+    start = parse(DOUBLE)
+    models._catalogue.add(record(start, start, 1e-3, ""))
+    assert models.view(model, "ann").kernels["double"].seconds == 1e-3, "nothing is measured"
+    models._open(model).measuring = True  # nothing has been played
+    kernel = models.view(model, "ann").kernels["double"]
+    assert (kernel.state, kernel.seconds, kernel.start) == ("waiting", None, 1e-3)
+    told = {each["name"]: each["found"] for each in shown(models.view(model, "ann"), ())["kernels"]}
+    assert told["double"] == "its start takes 1 ms"
+
+
+def test_a_kernel_stands_beside_pytorch_where_that_was_timed(
+    models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = measured(models)
+    assert models.view(model, "ann").rival is None
+    monkeypatch.setattr(eager, "version", lambda: "9.9")
+    for text, seconds in ((DOUBLE, 2e-4), (ADD, 5e-5)):
+        models._catalogue.lower_limit(HERE, Limit(eager._name(parse(text)), seconds, "PyTorch 9.9 eager"))
+    view = models.view(model, "ann")
+    double, add = view.kernels["double"], view.kernels["add"]
+    assert double.beside_rival == pytest.approx(2.0) and add.beside_rival == pytest.approx(0.5)
+    assert view.rival == pytest.approx(2 * (2e-4 + 5e-5)) and view.rival_by == "PyTorch 9.9 eager"
+    told = {each["name"]: each["rival"] for each in shown(view, ())["kernels"]}
+    assert told == {
+        "double": "2.00× as fast as PyTorch 9.9 eager",
+        "add": "0.50× as fast as PyTorch 9.9 eager",
+    }
 
 
 def test_what_a_player_finds_is_in_the_model_and_in_the_game_on_its_kernel(models: Models) -> None:

@@ -300,6 +300,7 @@ def test_weights_elsewhere_cut_off_or_behind_links_are_told(tmp_path: Path) -> N
         (a_model([node("Add", "x z", "y"), node("Relu", "y", "z")], {"x": [2]}, ["z"]), "Relu (z): the nodes are in a circle, or out of order"),
         (a_model([node("MatMul", "x w", "y")], {"x": [2, 3]}, ["y"]), "Nothing gives its input w"),
         (a_model([node("Relu", "x", "y")], {"x": ["batch", 3]}, ["y"]), "(batch), and a kernel's sizes are fixed. Give them: --shape x=4x3"),
+        (a_model([node("Relu", "x", "y")], {"x": ["batch", 3, "length"]}, ["y"]), "in 2 dimensions (batch, length), and a kernel's sizes are fixed. Give them: --shape x=4x3x4"),
         (a_model([node("NonZero", "x", "n"), node("Unheard", "x", "u")], {"x": [2]}, ["n", "u"]), "Unheard (u): The operator Unheard is not known"),
         (a_model([node("Relu", "x", "y"), node("Neg", "x", "y")], {"x": [2]}, ["y"]), "the tensor y is given twice"),
     ],
@@ -407,7 +408,7 @@ def test_two_are_timed_in_turns_and_compared_by_the_rounds() -> None:
 
 def test_how_far_outputs_are_off_is_told_of_the_largest_value() -> None:
     m = Drawn()
-    graph = m.built(m.map("Relu", "max(a, 0)", m.input("x", 2, 2)))
+    graph = m.model(m.map("Relu", "max(a, 0)", m.input("x", 2, 2)))
     (name,) = graph.outputs
     wanted = np.array([[100.0, np.inf], [np.nan, 0.0]], np.float32)
     for apart, right in ((0.05, True), (0.5, False), (np.nan, False)):
@@ -441,6 +442,7 @@ def test_an_exported_model_runs_without_the_dojo(folder: Path) -> None:
         "-DFAST_MLP_NATIVE",
         "-DKERNEL_LEVEL=native",
     ]
+    assert " ".join(flags[-2:]) in (place / "README.md").read_text()  # so it is told
     subprocess.run(["gcc", *flags, *map(str, sources), "-o", str(built), "-lm"], check=True)
     x = INPUTS["mlp"]["x"]
     wanted = ReferenceEvaluator(MLP).run(None, {"x": x})[0]
@@ -500,7 +502,7 @@ def test_arguments_of_an_exported_model_are_words_of_c_no_more(tmp_path: Path) -
 def test_what_programs_copy_of_weights_lies_in_an_exported_model_s_file() -> None:
     m = Drawn()
     x, w = m.input("x", 6, 8), m.weight("w", 8, 32)
-    graph = m.built(m.matmul(x, w))
+    graph = m.model(m.matmul(x, w))
     (kernel,) = graph.kernels.values()
     packing = replace(of_game(kernel_game(kernel), "a game"), program=parse(PACKING))
     ready, choices = prepared(graph, {kernel.name: packing})

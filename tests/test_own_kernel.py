@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dojo_core import KernelError, kernel, legal_moves, parse
+from dojo_core import KernelError, kernel, legal_moves, parse, why
 from dojo_core.game import Game
 from dojo_core.measure.pool import make_pool
 from dojo_core.own import (
@@ -208,6 +208,38 @@ def test_places_are_read_from_an_array():
     assert "2 3 own[{0},{1}] = x[{0},i[{0},{1}]]\n" in embedded.text
 
 
+@kernel(
+    {"v": 9, "d": 4, "b": 2, "k": 3},
+    rows="vd", i="bk i64", new="bkd", seen="v", more="bk",
+    domains={"i": (0, 8, "distinct")},
+)  # fmt: skip
+def scattered(rows, i, new, seen, more):
+    return {"y": rows.scatter("v", i, new), "count": seen.scatter("v", i, more, "+")}
+
+
+def test_places_are_written_that_an_array_says():
+    inputs = scattered.random_inputs()
+    made, i = scattered.reference(inputs), inputs["i"]
+    assert np.unique(i).size == i.size
+    y, count = inputs["rows"].astype(float), inputs["seen"].astype(float)
+    y[i] = inputs["new"]
+    np.add.at(count, i, inputs["more"].astype(float))
+    np.testing.assert_array_equal(made["y"], y)
+    np.testing.assert_allclose(made["count"], count, rtol=1e-12)
+    assert "domain i 0 8 distinct\n" in scattered.text
+    assert why(scattered.program, "parallelize y#1@0", "cpu").legal  # no two iterations hit one row
+
+
+@kernel({"n": 6}, x="n")
+def exponents(x):
+    return (x.bitcast("i32") >> 23) - 127
+
+
+def test_bits_are_another_dtypes():
+    made = exponents.reference({"x": np.array([1.0, 1.5, 2, 0.25, 3e38, 1e-30])})
+    np.testing.assert_array_equal(made["y"], [0, 0, 1, -2, 127, -100])
+
+
 @kernel({"n": 6}, x="n")
 def running(x):
     padded = x.pad({"n": (2, 1)}, mode="edge").slice("n", None, None, -1)
@@ -305,6 +337,20 @@ def test_mistakes_outside_the_function_are_sentences(tmp_path):
         iterator("n")
     told = refused(MN, {"x": "mn"}, lambda x: x, name="mine", domains={"y": (0, 1)})
     assert "domains names 'y', which is no input" in told
+    told = refused(MN, {"x": "mn"}, lambda x: x, name="mine", domains={"x": (0, 99, "distinct")})
+    assert "distinct: x is f32" in told.lower() and "drop the word" in told
+    told = refused(MN, {"x": "mn i32"}, lambda x: x, name="mine", domains={"x": (0, 9, "distinct")})
+    assert "holds 10 whole numbers, and x has 32 elements" in told
+    told = refused(MN, {"x": "mn i32"}, lambda x: x, name="mine", domains={"x": (0, 99, "unlike")})
+    assert "perhaps the word 'distinct', not (0, 99, 'unlike')" in told
+    told = refused(MN, {"x": "mn"}, lambda x: x.bitcast("i64"), name="a")
+    assert "The bits of f32 are none of i64." in told
+    told = refused(MN, {"x": "mn", "i": "m i32", "u": "mn"}, lambda x, i, u: x.scatter("n", i, u), name="a")
+    assert "u[m=4, n=8] does not go into x[m=4, n=8] at i[m=4]: its axes are those of i[m=4]" in told
+    told = refused(
+        MN, {"x": "mn", "i": "m i32", "u": "m"}, lambda x, i, u: x.scatter("n", i, u, "-"), name="a"
+    )
+    assert "scatter accumulates with +, *, max, min" in told
     told = refused(MN, {"x": "mn"}, lambda x: x, name="mine", domains={"x": (2, 1)})
     assert "two finite numbers, the lower first" in told
     assert "'<lambda>' cannot be the name of a kernel" in refused(MN, {"x": "mn"}, lambda x: x)

@@ -149,6 +149,19 @@ def test_heuristic_computes_again_rather_than_keeps_what_the_first_cache_has_no_
     assert any("!prefetch(x[{0}+3," in line for line in short), "as far ahead in bytes"
 
 
+def test_heuristic_computes_again_from_the_last_value_on():
+    """Of a channel's squared differences no cache keeps all, nor, then, of the differences."""
+    lines = played(
+        "kernel k\nin x\nout v\nx f32 [64, 64, 4096] heap\nu f32 [64] heap\nv f32 [64] heap\n"
+        "d f32 [64, 64, 4096] heap\ns f32 [64, 64, 4096] heap\n"
+        "64 u[{0}] = 0\n| 64 4096 u[{0}] += x[{1},{0},{2}]\n"
+        "64 64 4096 d[{0},{1},{2}] = x[{0},{1},{2}] - u[{1}]\n"
+        "| | | s[{0},{1},{2}] = d[{0},{1},{2}]*d[{0},{1},{2}]\n"
+        "64 v[{0}] = 0\n| 64 4096 v[{0}] += s[{1},{0},{2}]\n"
+    )
+    assert [line.split(" = ")[0] for line in lines if line.startswith("64")] == ["64:p u[{0}]"], lines
+
+
 def test_heuristic_packs_panels_and_tiles_a_product_in_registers():
     found = kernels.get("matmul")
     assert played(found.program((96, 128, 128)).text)[3:] == [
@@ -191,8 +204,8 @@ def test_heuristic_makes_one_run_of_the_short_rows_of_a_convolution():
     found = kernels.get("conv")
     lines = played(found.program((4, 8, 4, 18, 22, 3)).text)
     assert [line for line in lines if line.split()[0] in ("wx", "ty", "x")] == [
-        "x f32 [4, 4, 396] heap",
-        "wx f32 [4:N, 4, 398] stack",  # room for what the last padded columns read
+        "x f32 [4, 1584] heap",
+        "wx f32 [4:N, 1586] stack",  # four channels, and room for what the last padded columns read
         "ty f32 [4:N, 8, 352] stack",  # 16 rows of 22, of which 20 columns are wanted
     ]
 

@@ -158,3 +158,53 @@ def test_a_write_that_meets_no_read_is_dead_though_another_write_follows():
     )
     assert "4 t[{0}] = x[{0}]" not in apply(program, "drop_dead t#1").text
     assert "may be read" in str(why(program, "drop_dead t"))
+
+
+def test_rows_that_no_tile_divides_are_cut_and_so_is_what_follows():
+    b = Builder("k")
+    b.output("y", elementwise(b, "relu", product(b, 67, 16, 256)))
+    tiles = [line for line in lines(b.program()) if " += " in line]
+    assert len(tiles) == 2 and all("16:v" in tile for tile in tiles)
+    assert "x[{1}*13+{3},{2}]" in tiles[0] and "+65," in tiles[1]  # 65 rows in tiles of 13, and the last two
+
+
+def test_one_padded_image_is_one_run_of_its_rows_without_a_copy():
+    b = Builder("k")
+    x, w = b.input("x", "f32", (1, 16, 7, 7)), b.input("w", "f32", (16, 16, 3, 3))
+    b.output("y", elementwise(b, "relu", convolve(b, x, w, pads=[(1, 1)] * 2)))
+    played = lines(b.program())
+    (tile,) = [line for line in played if " += " in line]
+    assert tile.count("16:v") == 1 and not any(line.startswith("wt") for line in played)
+
+
+def test_strided_windows_whose_last_columns_are_one_panel():
+    b = Builder("k")
+    x, w = b.input("x", "f32", (1, 8, 152)), b.input("w", "f32", (8, 8, 3))
+    b.output("y", convolve(b, x, w, strides=[2], pads=[(1, 1)]))
+    assert any(" += " in line and "16:v" in line for line in lines(b.program()))
+
+
+def test_long_functions_run_on_into_the_room_that_a_convolutions_rows_have():
+    """Rows of 14 results lie 16 apart, behind a window of 3."""
+    b = Builder("k")
+    y = convolve(b, b.input("x", "f32", (2, 4, 16, 16)), b.input("w", "f32", (8, 4, 3, 3)))
+    b.output("y", elementwise(b, "tanh", y))
+    (computed,) = [line for line in lines(b.program()) if "tanh" in line]
+    assert "16:v ty[" in computed
+
+
+def test_each_phase_of_a_strided_transposed_convolution_is_tiled():
+    """One phase reads a copy with its rows merged: the others find the windows of the input as they were."""
+    b = Builder("k")
+    x, w = b.input("x", "f32", (2, 8, 6, 12)), b.input("w", "f32", (8, 16, 3, 3))
+    b.output("y", convolve_transposed(b, x, w, strides=[2, 2]))
+    sums = [line for line in lines(b.program()) if "+=" in line]
+    assert len(sums) >= 4 and all(":v acc" in line for line in sums), "\n".join(sums)
+
+
+def test_a_pass_that_may_make_few_moves_keeps_some_for_threads():
+    b = Builder("k")
+    b.output("y", elementwise(b, "relu", product(b, 512, 512, 512)))
+    sketch = Sketch(context(b.program(), WIDE, "reassoc"), most=30)
+    PASSES["heuristic"].run(sketch)
+    assert len(sketch.moves) <= 30 and sketch.moves[-1].name == "parallelize"

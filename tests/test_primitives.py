@@ -33,6 +33,7 @@ from dojo_core.primitives import (
     mean,
     pad,
     pool,
+    recurrence,
     reduce,
     reshape,
     scan,
@@ -43,6 +44,7 @@ from dojo_core.primitives import (
     squeeze,
     stack,
     tile,
+    top,
     transpose,
     unsqueeze,
     window,
@@ -332,8 +334,27 @@ def test_an_element_and_its_place_are_one_pass():
             lambda x: 2,
             (5, dtype),
         )
-    for dtype in ("f64", "i32", "i64"):  # which no key holds
+    for dtype in ("f64", "i32", "u64"):
         agrees(lambda b, x: arg_reduce(b, "max", x, 0), lambda x: [x.max(0), x.argmax(0)], (5, 3, dtype))
+
+
+@pytest.mark.parametrize(
+    ("accumulation", "shape", "axis", "count"),
+    [("max", (3, 7), 1, 4), ("min", (5, 3, 2, "i64"), 0, 5), ("max", (2, 9, "u8"), -1, 1)],
+)
+def test_the_largest_and_the_least_few_and_their_places(accumulation, shape, axis, count):
+    def expected(x):
+        order = np.argsort(x * (-1.0 if accumulation == "max" else 1.0), axis, kind="stable")
+        places = np.take(order, range(count), axis)
+        return [np.take_along_axis(x, places, axis), places]
+
+    agrees(lambda b, x: top(b, accumulation, x, axis, count), expected, shape)
+
+
+def test_of_a_few_there_are_no_more_than_all():
+    b = Builder("k")
+    with pytest.raises(BuildError, match="There is no first 4 of 3"):
+        top(b, "max", b.input("x", "f32", (3,)), 0, 4)
 
 
 @pytest.mark.parametrize(
@@ -905,6 +926,8 @@ def test_what_no_output_needs_is_left_out():
         (lambda b, x: scatter(b, x, x, [0]), "1 places are given for 2 axes"),
         (lambda b, x: scatter(b, x, transpose(b, x), [0, 1]), "Updates of the shape [4, 3] go beyond [3, 4]"),
         (lambda b, x: scatter(b, x, x, [0, x]), "Indices are integers, not f32"),
+        (lambda b, x: recurrence(b, "GRU", x, x, x, order="nzr"), "The gates of GRU are z, r, n, not 'nzr'."),
+        (lambda b, x: recurrence(b, "RNN", reshape(b, x, (1, 3, 4)), x, x, order="n"), "[T, N, 1*H], [1*H, H] and [N, H]"),
         (lambda b, x: b.output("x", x), "an input and an output of the name x"),
         (lambda b, x: b.output("y", slice_(b, x, 0, 1, 1)), "no elements: leave it out"),
         (lambda b, x: b.input("in", "f32", ()), "'in' cannot be the name of an input"),

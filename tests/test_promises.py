@@ -26,7 +26,7 @@ from dojo_core.program.dtypes import (
     FLOATS,
     KEYS,
     LOGICAL,
-    OF_KEYS,
+    OF_BITS,
     OF_REALS,
     SHIFTS,
     STORAGE,
@@ -65,7 +65,7 @@ LARGE = {
     "f16": 65504.0,
     "bf16": 3.3895313892515355e38,
 }
-UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in (*DTYPE_BYTES, *OF_KEYS)]
+UNARY = [f.name for f in FUNCTIONS.values() if f.arity == 1 and f.name not in (*DTYPE_BYTES, *OF_BITS)]
 BINARY = [f.name for f in FUNCTIONS.values() if f.arity == 2 and f.name not in KEYS]
 NUMBERS = ("0", "1", "-2", "inf", "-inf")  # max and min beside a number are compiled otherwise
 SOME = ("sqrt", "rsqrt", "exp", "log", "tanh", "erf", "sigmoid", "pow", "sin", "log1p")

@@ -9,14 +9,20 @@ from torch import nn
 
 from agents import passes
 from agents.passes.kept import heuristic
+from dojo_core import moves
+from dojo_core.measure import sealed
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.primitives import Builder, elementwise
 
 
 @pytest.fixture(scope="module", autouse=True)
 def backend():
     """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
-    global dojo, Part
-    from agents.torch_backend import dojo  # registers the backend
+    global compiling, dojo, searching, graph_key, listen, Part
+    from agents.torch_backend import compiling, dojo, searching  # registers the backend
+    from agents.torch_backend.keys import graph_key
+    from agents.torch_backend.left_out import listen
     from agents.torch_backend.part import Part
 
 
@@ -69,6 +75,24 @@ def test_the_backend_is_found_by_its_name():
     assert "dojo" in torch._dynamo.list_backends(exclude_tags=())
 
 
+def test_what_compiling_took_is_in_the_log(caplog):
+    with caplog.at_level("INFO", "agents.torch_backend"), torch.no_grad():
+        torch.compile(lambda x: x + 1, backend="dojo")(torch.ones(3))
+    (record,) = [r for r in caplog.records if r.getMessage().startswith("Compiled: ")]
+    assert set(record.args) == {"build", "play", "compile", "prepare"}
+    assert 0 < record.args["compile"] < 600
+
+
+def test_results_that_are_constants_or_arguments_are_given_too():
+    def model(x):
+        return x * 2, torch.ones(2, 3), x
+
+    compiled, x = torch.compile(model, backend="dojo"), torch.randn(2, 3)
+    with torch.no_grad():
+        for ours, theirs in zip(compiled(x), model(x), strict=True):
+            alike(ours, theirs)
+
+
 def test_tensors_lie_as_pytorch_has_them_and_nothing_is_copied(parts):
     def model(image):
         return (
@@ -93,7 +117,7 @@ def test_tensors_lie_as_pytorch_has_them_and_nothing_is_copied(parts):
 
 def test_what_the_dojo_has_not_stays_in_pytorch_and_one_line_says_so(parts, told):
     def model(x):
-        values, places = torch.sort(x.relu() * 2)
+        values, places = torch.median(x.relu() * 2, 1)
         return values + 1, places, (x * 3).T
 
     x = torch.randn(4, 5)
@@ -104,7 +128,29 @@ def test_what_the_dojo_has_not_stays_in_pytorch_and_one_line_says_so(parts, told
         assert each.stride() == wanted.stride()
     assert parts
     (line,) = told()
-    assert line.startswith("1 of 6 operations stay in PyTorch. sort.default: the Dojo has no such operator")
+    assert line.startswith("1 of 6 operations stay in PyTorch. median.dim: the Dojo has no such operator")
+
+
+def test_what_has_no_elements_splits_no_model(parts, told):
+    def model(x):
+        kept = torch.tensor([])  # as a cache of attention's keys begins
+        return torch.cat([kept, x * 2, x[:, :0]], -1) + 1
+
+    x = torch.randn(4, 5)
+    with torch.no_grad():
+        alike(torch.compile(model, backend="dojo")(x), model(x))
+    assert len(parts) == 1 and not told()
+
+
+def test_inputs_without_elements_or_without_axes_are_as_in_pytorch():
+    def model(x):
+        return x * 2 + 1, x.sum(), x.T if x.dim() == 2 else x.exp()
+
+    with torch.no_grad():
+        for x in (torch.randn(0, 3), torch.tensor(0.5), torch.randn(2, 0)):
+            torch.compiler.reset()
+            for ours, theirs in zip(torch.compile(model, backend="dojo")(x), model(x), strict=True):
+                alike(ours, theirs)
 
 
 def test_a_model_of_nothing_that_the_dojo_has_is_pytorchs(parts, told):
@@ -114,6 +160,35 @@ def test_a_model_of_nothing_that_the_dojo_has_is_pytorchs(parts, told):
         alike(compiled(x), torch.fft.rfft(x).abs())
     assert not parts
     assert "texts have no dtype complex64" in told()[0]
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer, **options):
+        super().__init__()
+        self.layer, self.last = layer(3, 4, **options), nn.Linear(4, 2)
+
+    def forward(self, x):
+        history, _ = self.layer(x)
+        return self.last(history[:, -1])
+
+
+def test_recurrent_layers_are_loops_over_time(parts, told):
+    model, x = Recurrent(nn.RNN, batch_first=True).eval(), torch.randn(2, 5, 3)
+    with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
+        alike(torch.compile(model, backend="dojo")(x), model(x))
+    assert not told()
+    (part,) = parts
+    assert [call.nodes for call in part.model.graph.calls].count(("rnn",)) == 1
+
+
+def test_what_torchdynamo_leaves_out_is_told(parts, told):
+    listen()
+    model, x = Recurrent(nn.GRU).eval(), torch.randn(2, 5, 3)
+    with torch.no_grad():
+        torch.compile(model, backend="dojo")(x)
+    assert not parts
+    (line,) = told()
+    assert line.endswith("Set torch._dynamo.config.allow_rnn = True.")
 
 
 @pytest.mark.soak
@@ -155,6 +230,15 @@ def test_each_shape_is_compiled_for_itself(parts):
             x = torch.randn(rows, 3)
             alike(compiled(x), model(x))
     assert len(parts) == 3  # 5 was compiled before
+
+
+def test_numbers_of_a_graph_of_any_shape_are_those_of_the_call(parts):
+    norm = nn.LayerNorm(3, eps=0.5)
+    compiled = torch.compile(norm, backend="dojo", dynamic=True, fullgraph=True)
+    with torch.no_grad():
+        for norm.eps in (0.5, 2.0, 0.5):
+            alike(compiled(x := torch.randn(2, 3)), norm(x))
+    assert len(parts) == 2
 
 
 def test_weights_are_constants_where_it_is_asked_for(parts):
@@ -216,6 +300,40 @@ def test_options_that_there_are_not(given, sentence):
         dojo(torch.fx.symbolic_trace(nn.ReLU()), [torch.ones(1)], **given)
 
 
+def test_a_budget_is_spent_once_and_what_it_found_lies_in_the_records(entries, parts, monkeypatch):
+    def call():
+        x = torch.randn(64)
+        alike(torch.compile(torch.exp, backend="dojo", options={"budget": 2})(x), x.exp())
+
+    call()
+    (kernel,) = parts[0].model.graph.kernels.values()
+    with Records() as records:
+        best = records.best(kernel.program.hash, "cpu", this_machine().fingerprint, "reassoc")
+    assert best is not None and best.verified and best.player == searching.AGENT
+    monkeypatch.setattr(searching, "timed", lambda *given: pytest.fail("It is timed again."))
+    torch.compiler.reset()
+    call()
+    assert [p.hash for p in parts[1].model.programs.values()] == [best.program_hash]
+
+
+def test_the_fastest_record_runs_where_it_is_asked_for(entries, parts):
+    x = torch.randn(4, 6)
+    torch.compile(torch.neg, backend="dojo")(x)
+    (start,) = (kernel.program for kernel in parts[0].model.graph.kernels.values())
+    program = moves.apply(start, "interchange y1@0", target="cpu")
+    with Records() as records:
+        records.add(
+            Record(
+                program.hash, program.text, start.hash, "", "", "f32", "reassoc", "", "cpu",
+                this_machine().fingerprint, "", "code", "ok", True, 1e-9, (Sample(1.0),),
+            )
+        )  # fmt: skip
+    torch.compiler.reset()
+    alike(torch.compile(torch.neg, backend="dojo", options={"records": True})(x), -x)
+    first, second = ([p.hash for p in part.model.programs.values()] for part in parts)
+    assert second == [program.hash] != first
+
+
 def test_what_the_pass_played_is_kept(monkeypatch):
     b = Builder("k")
     b.output("y", elementwise(b, "exp", b.input("x", "f32", (64,))))
@@ -224,3 +342,118 @@ def test_what_the_pass_played_is_kept(monkeypatch):
     assert played != start
     monkeypatch.setattr(passes, "play_pass", lambda game, name: pytest.fail("It plays again."))
     assert heuristic(start) == played
+
+
+# ---------------------------------------------------------------------------- a second process
+
+
+@pytest.fixture
+def again(monkeypatch):
+    """Forget what this process traced; from then on nothing can be translated."""
+
+    def forget():
+        torch.compiler.reset()
+        monkeypatch.setattr(compiling, "split", lambda *given: pytest.fail("It is translated again."))
+
+    return forget
+
+
+@pytest.fixture
+def entries(tmp_path, monkeypatch):
+    """The entries of a cache of the test's own."""
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    return lambda: list((tmp_path / "cache" / "graphs").glob("*.graph"))
+
+
+def mixed(x, places):
+    """A constant, a table, places that are data, and a result in another order."""
+    table = torch.tensor([0.5, 2.0, -1.0])
+    return (x.T + table).relu() * 3, F.embedding(places, x).permute(1, 0, 2)
+
+
+def test_a_graph_that_was_translated_is_not_translated_again(again, entries):
+    x, places = torch.randn(3, 4), torch.tensor([[0, 2], [1, 1]])
+    with torch.no_grad():
+        wanted = mixed(x, places)
+        torch.compile(mixed, backend="dojo")(x, places)
+        again()
+        for ours, theirs in zip(torch.compile(mixed, backend="dojo")(x, places), wanted, strict=True):
+            alike(ours, theirs)
+            assert ours.stride() == theirs.stride()
+        with pytest.raises(IndexError, match="beyond 0 to 2"):
+            torch.compile(mixed, backend="dojo")(x, places + 2)
+    assert len(entries()) == 1
+
+
+def test_shapes_of_a_graph_are_kept_each(again, entries):
+    def call():
+        compiled = torch.compile(torch.tanh, backend="dojo", dynamic=True)
+        for rows in (2, 5):
+            x = torch.randn(rows, 3)
+            alike(compiled(x), torch.tanh(x))
+
+    call()
+    assert len(entries()) == 2
+    again()
+    call()
+
+
+@pytest.mark.parametrize("damage", [lambda text: text[:-9], lambda text: b"{}\n", lambda text: b""])
+def test_a_damaged_entry_is_none(entries, parts, damage):
+    x = torch.randn(3)
+    torch.compile(torch.tanh, backend="dojo")(x)
+    (entry,) = entries()
+    sealed.keep(entry, damage(bytes(sealed.read(entry))))  # as somebody would who knows the seal
+    torch.compiler.reset()
+    alike(torch.compile(torch.tanh, backend="dojo")(x), torch.tanh(x))
+    assert len(parts) == 2
+
+
+def test_what_a_graph_hangs_on_is_in_its_key():
+    def key(function, *given):
+        traced = torch.fx.symbolic_trace(function)
+        return graph_key(traced, given)
+
+    x = torch.randn(4, 4)
+    keys = [
+        key(lambda x: x.sum(0), x),
+        key(lambda x: x.sum(1), x),
+        key(lambda x: x.sum(True), x),
+        key(lambda x: x.sum(0), x.T),
+        key(lambda x: x.sum(0), x.double()),
+        key(lambda x: x.prod(0), x),
+    ]
+    with torch.no_grad():
+        keys.append(key(lambda x: x.sum(0), x))
+    with torch.autocast("cpu", torch.bfloat16):
+        keys.append(key(lambda x: x.sum(0), x))
+    assert None not in keys and len(set(keys)) == len(keys)
+    assert keys[0] == key(lambda y: y.sum(0), x + 1)  # neither names nor values
+
+
+def test_what_a_text_does_not_tell_has_no_key():
+    class Own(torch.Tensor):
+        pass
+
+    traced = torch.fx.symbolic_trace(lambda x: torch.relu(x))
+    assert graph_key(traced, [torch.ones(2)])
+    assert graph_key(traced, [torch.ones(2).as_subclass(Own)]) is None
+    assert graph_key(traced, [torch.ones(2).to_sparse()]) is None
+    assert graph_key(torch.fx.symbolic_trace(nn.Sequential(nn.ReLU())), [torch.ones(2)]) is None  # a module
+    for node in traced.graph.nodes:
+        if node.op == "call_function":
+            node.target = alike  # of this file, which may change
+    assert graph_key(traced, [torch.ones(2)]) is None
+
+
+@pytest.mark.parametrize(
+    "model", [lambda x: x.add_(1), lambda x: (x[0], x * 2), lambda x: x.median(0)[0] + 1]
+)
+def test_a_call_that_is_more_than_the_model_is_not_kept(entries, model):
+    x = torch.randn(3, 4)
+    y = x.clone()
+    with torch.no_grad():
+        for ours, theirs in zip(torch.compile(model, backend="dojo")(x), model(y), strict=True):
+            alike(ours, theirs)
+    alike(x, y)
+    assert not entries()

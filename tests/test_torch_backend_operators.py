@@ -1,5 +1,6 @@
 """The operators of ATen as primitives: each node of small graphs against PyTorch's own result."""
 
+import math
 import operator
 from functools import cache
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -19,11 +21,12 @@ aten = torch.ops.aten
 @pytest.fixture(scope="module", autouse=True)
 def backend():
     """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
-    global OPERATORS, decompositions, word_of, translated
+    global OPERATORS, decompositions, word_of, translated, FUNCTIONS
     from agents.torch_backend.call import OPERATORS
     from agents.torch_backend.decompositions import decompositions
     from agents.torch_backend.dtypes import word_of
     from agents.torch_backend.nodes import translated
+    from agents.torch_backend.recurrent import FUNCTIONS
 
 
 def sampled(cases, *rare):
@@ -97,10 +100,10 @@ def numbers(*shape, dtype=torch.float32, seed=0):
                          shape, generator=generator).to(dtype)  # fmt: skip
 
 
-def test_every_name_of_the_table_is_one_of_atens():
+def test_every_name_of_the_table_is_an_operators():
     for key in OPERATORS:
-        name, _, overload = key.partition(".")
-        assert overload in getattr(aten, name).overloads(), key
+        namespace, name, overload = f"aten.{key}".split(".")[-3:]
+        assert overload in getattr(getattr(torch.ops, namespace), name).overloads(), key
 
 
 X, Y, ROW = numbers(3, 4), numbers(3, 4, seed=1), numbers(4, seed=2)
@@ -164,6 +167,9 @@ def test_functions_of_several_arguments(name):
 
 
 CUBE = numbers(2, 3, 4, seed=3)
+UNSORTED = torch.tensor(
+    [[2.0, 1, 2, math.nan, -3], [1, math.inf, -math.inf, 1, 0], [math.nan, 2, 4, 4, math.nan]]
+)
 REDUCTIONS = {
     "sums": lambda x: (x.sum(), x.sum(1), x.sum((0, -1), keepdim=True), x.sum(1, dtype=torch.float64)),
     "sums of whole numbers": lambda x: (INT.sum(), INT.to(torch.int32).sum(0), TRUE.sum(0), INT.prod(1)),
@@ -186,6 +192,7 @@ REDUCTIONS = {
         x.norm(float("inf"), 0),
         F.normalize(x, dim=1),
         torch.cdist(x, x),
+        torch.pdist(X),
     ),
     "softmax": lambda x: (
         x.softmax(1),
@@ -193,8 +200,16 @@ REDUCTIONS = {
         x.logsumexp(1),
         F.softmin(x, 0),
         x.half().softmax(2),
+        aten._safe_softmax(x.masked_fill(x[..., :1] > 0, -torch.inf), -1),  # rows of -inf alone too
     ),
-    "scans": lambda x: (x.cumsum(1), x.cumprod(2), INT.cumsum(0), x.flip(1).cumsum(1).flip(1)),
+    "scans": lambda x: (
+        x.cumsum(1),
+        x.cumprod(2),
+        INT.cumsum(0),
+        x.flip(1).cumsum(1).flip(1),
+        *UNSORTED.cummax(1),
+        *UNSORTED.cummin(0),
+    ),
     "numbers": lambda x: (x[0, 0, 0].softmax(0), x[0, 0, 0].sum(), x[0, 0, 0].cumsum(0), x[0, 0, 0].argmax()),
 }
 
@@ -321,6 +336,7 @@ VIEWS = {
         torch.cat([x, x[:, :1]], 1), torch.stack([x, x]), torch.cat([x.half(), x.half()]), x.roll(1, 2),
         x.roll(5),
     ),
+    "many joined": lambda x: (torch.stack([x[0, 0]] * 150, 1), torch.cat([x[0]] * 70, -1)),
     "padded": lambda x: (
         F.pad(x, (1, 2, 0, 1), value=3), F.pad(x, (1, 2), mode="reflect"),
         F.pad(x, (2, 1), mode="replicate"), F.pad(x, (-1, 1)),
@@ -347,6 +363,12 @@ VIEWS = {
         F.unfold(IMAGE, 2),
     ),
 }  # fmt: skip
+GRID = numbers(2, 3, 2, 2, seed=8) * 0.9
+LOOKED_UP = {
+    "between four": ("bilinear", "zeros", False),
+    "at the border": ("bilinear", "border", True),
+    "the nearest": ("nearest", "zeros", False),
+}
 AT = torch.tensor([[1, 0, 2], [2, 2, 1]])
 GATHERS = {
     "rows": lambda x: (F.embedding(AT, X), x.index_select(1, AT[0]), X[AT], x[:, AT], x[:, [0, 2]]),
@@ -361,9 +383,94 @@ GATHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sampled(VIEWS, "resized", "between", "shuffled"))
+ORDERS = {
+    "sorted": lambda: (*UNSORTED.sort(1), *UNSORTED.sort(-1, descending=True), *INT.sort(0), *X[0, 0].sort()),
+    "stable": lambda: (
+        *torch.sort(INT, dim=1, stable=True), torch.argsort(TRUE, dim=1, stable=True), *HALF.sort(1),
+    ),
+    "the largest": lambda: (*X.topk(2), *X.topk(2, 0), *X.topk(3, largest=False), *X.kthvalue(2)),
+    "places among them": lambda: (
+        torch.bucketize(UNSORTED, ROW.sort().values), torch.bucketize(0.5, ROW),
+        torch.bucketize(INT, torch.tensor([0, 2, 2]), right=True),
+        torch.searchsorted(X.sort(1).values, UNSORTED[:, :2].contiguous(), out_int32=True),
+    ),
+}  # fmt: skip
+WHERE = torch.tensor([[2, 0, 0], [1, 1, 3]])
+WRITES = {
+    "scattered": lambda: (
+        X.scatter(1, WHERE, Y), X.scatter(1, WHERE, 5.0), X.scatter_add(1, WHERE, Y),
+        X[0].scatter(0, WHERE[0], Y[0]), HALF.scatter_add(1, WHERE, HALF),
+        X.scatter(1, WHERE, 2.0, reduce="add"),
+    ),
+    "reduced": lambda: [
+        X.scatter_reduce(1, WHERE, Y, how, include_self=kept)
+        for how in ("sum", "prod", "mean", "amax", "amin") for kept in (True, False)
+    ],
+    "by rows": lambda: (
+        X.index_add(0, AT[0] % 2, X, alpha=2), X.index_copy(1, AT[0], Y[:, :3]), X.index_fill(1, AT[0], 3.0),
+    ),
+    "assigned": lambda: [
+        aten.index_put(CUBE, at, values, add)
+        for at, values, add in (
+            ((AT % 2, AT), ROW, False), ((AT % 2, AT), ROW, True), ((AT[0] % 2,), CUBE[0], True),
+            ((AT[0, :2] % 2, None, torch.tensor([-1, 2])), torch.tensor(2.0), False),
+        )
+    ],
+    "bags": lambda: [
+        F.embedding_bag(AT.view(-1), X, torch.tensor([0, 2, 2]), mode=mode, padding_idx=padding)
+        for mode, padding in (("sum", None), ("mean", 1), ("max", None))
+    ],
+    "by masks": lambda: (
+        torch.index_put(X, (X > 0,), torch.tensor(7.0)),
+        torch.index_put(CUBE, (CUBE[..., 0] > 0,), ROW, True),
+        X.masked_scatter(X > 0, Y), X.masked_scatter(TRUE[0], Y),
+    ),
+}  # fmt: skip
+
+
+LAYERS = {
+    "lstm": (torch.lstm, nn.LSTM(3, 4, 2, batch_first=True)),
+    "gru": (torch.gru, nn.GRU(3, 4)),
+    "gru without biases": (torch.gru, nn.GRU(3, 4, bias=False, bidirectional=True)),
+    "rnn": (torch.rnn_relu, nn.RNN(3, 4, nonlinearity="relu")),
+}
+
+
+@pytest.mark.parametrize("name", sampled(LAYERS, "gru without biases"))
+def test_recurrent_layers(name):
+    function, layer = LAYERS[name]
+    rows = layer.num_layers * (1 + layer.bidirectional)
+    first = numbers(rows, 2, 4, seed=7)
+    state = (first, -first) if function is torch.lstm else first
+    options = layer.bias, layer.num_layers, 0.0, False, layer.bidirectional, layer.batch_first
+
+    def run(function, x):
+        return function(x, state, [weight.detach() for weight in layer._flat_weights], *options)
+
+    x = numbers(2, 5, 3) if layer.batch_first else numbers(5, 2, 3)
+    for ours, theirs in zip(run(FUNCTIONS[function], x), run(function, x), strict=True):
+        torch.testing.assert_close(ours, theirs)  # as PyTorch runs what the Dojo does not take
+    assert compare(lambda x: run(FUNCTIONS[function], x), x)
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_orders(name):
+    assert compare(ORDERS[name])
+
+
+@pytest.mark.parametrize("name", sampled(WRITES, "reduced"))
+def test_writes_at_places_that_are_data(name):
+    assert compare(WRITES[name])
+
+
+@pytest.mark.parametrize("name", sampled(VIEWS, "many joined", "resized", "between", "shuffled"))
 def test_views_and_copies(name):
     assert compare(VIEWS[name], CUBE)
+
+
+@pytest.mark.parametrize("name", sampled(LOOKED_UP, "at the border"))
+def test_pixels_at_places_that_are_data(name):
+    assert compare(lambda grid: F.grid_sample(IMAGE, grid, *LOOKED_UP[name]), GRID)
 
 
 @pytest.mark.parametrize("name", sampled(GATHERS, "losses"))

@@ -25,7 +25,7 @@ from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.interpret import interpret
 from dojo_core.program.marks import mark_fault
 from dojo_core.program.target import Target
-from dojo_core.program.tree import Node, Op, Program, Scope, splice, walk
+from dojo_core.program.tree import NUMBER_DTYPES, Node, Op, Program, Scope, splice, walk
 from dojo_core.program.validity import definition_fault, storage_fault
 from tests import oracle, snitch
 from tests.compiled import random_inputs
@@ -264,7 +264,8 @@ def shown(program: Program, rng: random.Random) -> Program:
     if rng.random() < 0.5:
         return program
     written = {leaf.op.target.array for leaf in program.leaves}
-    free = [b.arrays[0] for b in program.buffers if on_heap(b) and written.issuperset(b.arrays)]
+    seen = [b for b in program.buffers if on_heap(b) and b.dtype in NUMBER_DTYPES]
+    free = [b.arrays[0] for b in seen if written.issuperset(b.arrays)]
     more = tuple(a for a in free if a not in program.interface and rng.random() < 0.5)
     several = parse(replace(program, outputs=program.outputs + more).text)
     outcome = oracle.run(several)

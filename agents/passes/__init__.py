@@ -18,9 +18,12 @@ from agents.passes.naive import naive
 from dojo_core import plugins
 from dojo_core.game import MAX_MOVES, Game, GameFull
 from dojo_core.moves.core import Move
+from dojo_core.moves.legality import context
+from dojo_core.program.tree import Program
 from dojo_core.recipes import Sketch
 
 _Play = Callable[[Sketch], None]
+MOST = 4 * MAX_MOVES  # of a pass outside of games
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,11 @@ PASSES: plugins.Extended[Pass] = plugins.Extended({each.name: each for each in _
 def pass_moves(game: Game, name: str) -> tuple[Move, ...]:
     """The moves of a pass from the game's cursor on; none is played. Raises KeyError for no such pass."""
     return tuple(_sketch(game, name).moves)
+
+
+def sketch_of(start: Program, policy: str) -> Sketch:
+    """Where a pass plays from a program on this machine's CPU, with more moves than a game keeps."""
+    return Sketch(context(start, policy=policy), most=MOST)
 
 
 def _sketch(game: Game, name: str) -> Sketch:

@@ -11,10 +11,10 @@ import math
 from dataclasses import dataclass, replace
 
 from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
-from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order
+from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import pack_panel
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
-from agents.passes.tiles import Tile, choose_tile
+from agents.passes.tiles import Tile, choose_tile, whole_rows
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.affine import Affine
@@ -141,6 +141,14 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     widths = widths_for(sketch.program, [leaf_at(sketch, operation)], target)
     columns = scope_of(sketch.program, sketch.path(contraction.columns)).size
     rows = scope_of(sketch.program, sketch.path(contraction.rows)).size if contraction.rows else 1
+    rest: list[Provenance] = []
+    whole = whole_rows(rows, columns, widths, target.vector_registers, columns)
+    if contraction.rows is not None and whole < rows:
+        contraction, cut = cut_rows(sketch, contraction, whole)
+        rest = [cut]
+        if first is not None:
+            first, _ = cut_rows(sketch, first, whole)
+        rows = whole
     tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
     blocks: Provenance | None = None
     terms, room = _terms(sketch, operation), _room(sketch, operation)
@@ -150,11 +158,10 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
             tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
         else:
             first = None  # a tile goes on with what the blocks before have summed
-    rest: list[Provenance] = []
     if columns % tile.columns:
         whole = columns // tile.columns * tile.columns
         contraction, cut = cut_columns(sketch, contraction, whole)
-        rest = [cut]
+        rest.append(cut)
         if first is not None:
             first, _ = cut_columns(sketch, first, whole)
     dot = dot_for(sketch, operation, tile)
@@ -262,14 +269,27 @@ def _alike(start: Leaf, leaf: Leaf, contraction: Contraction) -> Contraction | N
 
 def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Provenance]:
     """Cut a nest in two by its columns: the first, and the operation of the second, which stands behind."""
+    columns, rest = _cut(sketch, nest, nest.columns, at)
+    return replace(nest, columns=columns), rest
+
+
+def cut_rows(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Provenance]:
+    """The same by its rows."""
+    assert nest.rows is not None
+    rows, rest = _cut(sketch, nest, nest.rows, at)
+    return replace(nest, rows=rows), rest
+
+
+def _cut(sketch: Sketch, nest: Contraction, scope: Provenance, at: int) -> tuple[Provenance, Provenance]:
+    """Cut a nest in two by a scope: the first one's, and the operation of the second."""
     leaf = leaf_at(sketch, nest.sum)
     band = [s.provenance for s in leaf.scopes[band_depth(leaf) :]]
-    order(sketch, nest.sum, [nest.columns, *(b for b in band if b != nest.columns)])
-    path = sketch.path(nest.columns)
+    order(sketch, nest.sum, [scope, *(b for b in band if b != scope)])
+    path = sketch.path(scope)
     sketch.play("cut_scope", sketch.place(path), at)
     after = (*path[:-1], path[-1] + 1)
     rest = only(leaf for leaf in sketch.program.leaves if leaf.path[: len(after)] == after)
-    return replace(nest, columns=sketch.provenance(path)), rest.op.provenance
+    return sketch.provenance(path), rest.op.provenance
 
 
 def _nest(
@@ -308,11 +328,8 @@ def _nest(
     inner = [b for b in (rows, vectors, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
-    alone = not others and not outer
-    if alone and band_depth(leaf):  # it is one tile, with other things beside it: set it apart
-        path = leaf.path[: band_depth(leaf) + 1]
-        sketch.play("wrap", sketch.place(path), 1)
-        return [sketch.provenance(path)]
+    if not others and not outer:  # it is one tile: it gets a nest to be joined in
+        outer.append(wrapped(sketch, operation))
     return [*others, *outer]
 
 
@@ -333,6 +350,8 @@ def write_tile(sketch: Sketch, operation: Provenance, tile: Tile) -> None:
     array = leaf_at(sketch, operation).op.target.array
     root = leaf_at(sketch, operation).path[0]
     scope = [leaf for leaf in sketch.program.leaves if leaf.path[0] == root and leaf.scopes]
+    # Other sums beside it, such as that over columns which were cut off, get tiles of their own.
+    scope = [leaf for leaf in scope if not leaf.op.accumulate or leaf.op.target.array == array]
     for provenance in dict.fromkeys(leaf.scopes[-1].provenance for leaf in scope):
         write_out(sketch, provenance, max(tile.rows * tile.vectors, 8))
     if tile.width not in widths_for(sketch.program, [leaf_at(sketch, operation)], sketch.context.target):

@@ -168,13 +168,24 @@ def _around(sketch: Sketch, operation: Provenance, window: Access) -> int:
 def _stage(
     sketch: Sketch, operation: Provenance, window: Access, image: int, inner: Provenance | None
 ) -> tuple[str, str]:
-    """Copies with room: of what is read, one row after the other; of the result, in rows as long."""
+    """Arrays with room: what is read, one row after the other, copied where it is an input or several images;
+    a copy of the result, in rows as long."""
     length = _row_length(sketch, window)
-    buffer = sketch.program.buffer_of[window.array]
-    sketch.play("merge_dims", buffer.name, len(buffer.dims) - 2)
     leaf = leaf_at(sketch, operation)
-    source = fresh_name(sketch.program, "w" + window.array[:20])
-    sketch.play("stage_read", window.array, sketch.place(leaf.path[:image]) if image else "root", source)
+    source = window.array
+    if image or source in sketch.program.interface:
+        source = fresh_name(sketch.program, "w" + window.array[:20])
+        sketch.play("stage_read", window.array, sketch.place(leaf.path[:image]) if image else "root", source)
+    dims = buffer_named(sketch.program, source).dims
+    if dims[-1].size < length:
+        sketch.play("pad_dim", source, len(dims) - 1, length)
+    sketch.play("merge_dims", source, len(dims) - 2)
+    # One run of all channels: what padded columns read beyond one is the next, not memory that nothing set.
+    # (What is left there may be denormal numbers, with which a product takes a hundred times as long.)
+    for k in reversed(range(len(dims) - 2)):
+        if not buffer_named(sketch.program, source).dims[k].materialised:
+            break
+        sketch.play("merge_dims", source, k)
     result = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])
     region = "root" if inner is None else sketch.place(sketch.path(inner))
     sketch.play("stage_write", leaf.op.target.array, region, result)

@@ -9,7 +9,7 @@ What makes an operand that is packed is made while it is packed, in the same way
 from __future__ import annotations
 
 from agents.passes.fusion import bring_together
-from agents.passes.nests import isolate, leaf_at, order
+from agents.passes.nests import isolate, leaf_at, order, shared_scopes
 from agents.passes.structure import only, scope_of
 from agents.passes.vectors import merge_rows, separate_lanes
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -141,18 +141,12 @@ def _attach(sketch: Sketch, mover: Provenance, anchor: Provenance, array: str) -
     """
     joined: Provenance | None = None
     with sketch.attempt():
-        shared = _shared(sketch, mover, anchor)
+        shared = shared_scopes(sketch, mover, anchor)
         isolate(sketch, mover, shared)
         moved = _aligned(sketch, mover, anchor, array, shared)
         _join(sketch, moved, anchor)
         joined = moved
     return joined
-
-
-def _shared(sketch: Sketch, one: Provenance, other: Provenance) -> int:
-    """How many scopes stand around both of two operations."""
-    paths = leaf_at(sketch, one).path, leaf_at(sketch, other).path
-    return next(n for n, (mine, its) in enumerate(zip(*paths, strict=False)) if mine != its)
 
 
 def _index(leaf: Leaf, array: str) -> tuple[Affine, ...]:
@@ -254,7 +248,7 @@ def _cut(
 
 def _join(sketch: Sketch, mover: Provenance, anchor: Provenance) -> None:
     """Join two nests of scopes alike, as far as these are unmarked: at least one."""
-    shared = depth = _shared(sketch, mover, anchor)
+    shared = depth = shared_scopes(sketch, mover, anchor)
     while depth < len(leaf_at(sketch, anchor).scopes) and not leaf_at(sketch, anchor).scopes[depth].mark:
         first, second = sorted(
             (leaf_at(sketch, each) for each in (mover, anchor)), key=lambda leaf: leaf.path

@@ -132,8 +132,7 @@ def _in_panels(sketch: Sketch, windows: Windows) -> Provenance | None:
         first, _ = cut_columns(sketch, first, whole)
     first, contraction = (_split(sketch, nest, tile) for nest in (first, contraction))
     shared = join_shared(sketch, [_ordered(sketch, nest) for nest in (first, contraction)])
-    assert shared is not None
-    within = len(sketch.path(shared))
+    within = 0 if shared is None else len(sketch.path(shared))  # one panel of one row is all there is
     _gather(sketch, windows, within)
     gathered = find(sketch, contraction.sum, within)
     tile_nests(sketch, first, gathered, tile)

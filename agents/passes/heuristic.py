@@ -12,34 +12,50 @@ from agents.passes.dense import dense_rows
 from agents.passes.epilogues import attach_epilogues, attach_prologues
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
+from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
 from agents.passes.recomputing import recompute_far, recompute_near
+from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
 from agents.passes.storage import place_temporaries
-from agents.passes.streams import ask_ahead, stream_results
+from agents.passes.streams import ask_ahead, ask_for_operands, ask_for_rows, stream_results
 from agents.passes.threads import share_work, spread_sums
 from agents.passes.vectors import vectorise_all
 from dojo_core.recipes import Sketch
 
+FOR_THREADS = 20  # moves that are held back for the last step, which pays most, where there may not be more
+
 
 def heuristic(sketch: Sketch) -> None:
-    """Play the whole pass; moves that are refused are left out."""
+    """Play the whole pass; moves that are refused are left out, and those for which there is no room."""
+    most, sketch.most = sketch.most, sketch.most - FOR_THREADS
+    _by_structure(sketch)
+    sketch.most = most
+    share_work(sketch)
+
+
+def _by_structure(sketch: Sketch) -> None:
+    """All steps but the last."""
     use_reciprocals(sketch)
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         dense_rows(sketch, provenance)
         gather_windows(sketch, provenance)
         run_along_rows(sketch, provenance)
+        sum_in_lanes(sketch, provenance)
     tile_contractions(sketch)
     attach_epilogues(sketch)
     attach_prologues(sketch)
+    block_rows(sketch)
     spread_sums(sketch)
     align_orders(sketch)
     fuse_all(sketch)
-    recompute_far(sketch)
+    if recompute_far(sketch):
+        fuse_all(sketch)
     recompute_near(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
     sum_in_registers(sketch)
+    ask_for_operands(sketch)
+    ask_for_rows(sketch)
     ask_ahead(sketch)
     stream_results(sketch)
-    share_work(sketch)

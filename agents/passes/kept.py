@@ -1,59 +1,37 @@
-"""What the heuristic pass makes of a kernel, kept on disk, so that a second process does not wait for it."""
+"""What the heuristic pass makes of a kernel for this process alone."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from functools import cache
-from pathlib import Path
 
-from agents import passes
-from dojo_core import moves
-from dojo_core.game import Game, GameFull
-from dojo_core.measure import sealed
-from dojo_core.measure.machine import this_machine
-from dojo_core.measure.places import cache_directory
-from dojo_core.moves import IllegalMove
-from dojo_core.program.expressions import TextError
-from dojo_core.program.text import parse
+from dojo_core.passed import Passed, passed
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.limits import cpu
 
 log = logging.getLogger(__name__)
 
 
 def heuristic(start: Program, policy: str = "reassoc") -> Program:
-    """What the heuristic pass plays from a program on this machine's CPU; the program where it fails.
+    """What the heuristic pass plays from a program on this machine's CPU, as far as it comes where it fails.
 
-    Kept by the program's text, the policy, the machine, and the sources of passes and moves.
+    It is kept on disk: a second process does not play again.
     """
-    path = sealed.folder(cache_directory() / "passes") / f"{_key(start, policy)}.text"
-    kept = sealed.read(path)
-    if kept is not None:
-        try:
-            return parse(bytes(kept).decode())
-        except TextError:  # another version's, whose text form was another
-            log.info("%s cannot be read: the pass plays again", path)
-    game = Game.new(start, policy=policy)
+    limits = cpu()
+    return passed(
+        "heuristic", ["agents.passes"], start, policy, limits, lambda: _played(start, policy)
+    ).program
+
+
+def _played(start: Program, policy: str) -> Passed:
+    # Imported where something is played: what is kept needs no player.
+    from agents.passes import PASSES, sketch_of
+    from dojo_core.moves import IllegalMove
+
+    sketch = sketch_of(start, policy)
     try:
-        passes.play_pass(game, "heuristic")
-    except (IllegalMove, GameFull) as fault:
-        log.warning("The heuristic pass did not finish %s, which runs as it is: %s", start.name, fault)
-        return start
-    program = game.current.program
-    sealed.keep(path, program.text.encode())
-    return program
-
-
-def _key(start: Program, policy: str) -> str:
-    content = "\0".join((start.text, policy, this_machine().fingerprint, _players()))
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
-
-
-@cache
-def _players() -> str:
-    """The sources that decide what the pass plays."""
-    digest = hashlib.sha256()
-    for package in (passes, moves):
-        for path in sorted(Path(package.__path__[0]).glob("**/*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+        PASSES["heuristic"].run(sketch)
+    except IllegalMove as fault:
+        log.warning(
+            "The heuristic pass did not finish %s, which runs as far as it came: %s", start.name, fault
+        )
+    return Passed(sketch.program, tuple(str(move) for move in sketch.moves))

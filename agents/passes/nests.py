@@ -35,13 +35,29 @@ def band_depth(leaf: Leaf) -> int:
     return depth
 
 
+def shared_scopes(sketch: Sketch, one: Provenance, other: Provenance) -> int:
+    """How many scopes stand around both of two operations."""
+    paths = leaf_at(sketch, one).path, leaf_at(sketch, other).path
+    return next(n for n, (mine, its) in enumerate(zip(*paths, strict=False)) if mine != its)
+
+
 def order(sketch: Sketch, operation: Provenance, provenances: list[Provenance]) -> None:
-    """Bring the scopes around an operation into an order. Raises IllegalMove."""
+    """Bring scopes around an operation into an order. Raises IllegalMove."""
     depths = {s.provenance: d for d, s in enumerate(leaf_at(sketch, operation).scopes)}
     place = sketch.place(leaf_at(sketch, operation).path)
     if any(b not in depths for b in provenances):
         raise NoSuchPlace("The nests are not apart.")
+    if not provenances:
+        return
     RECIPES["permute"].run(sketch, place, *(depths[b] for b in provenances))
+
+
+def wrapped(sketch: Sketch, operation: Provenance) -> Provenance:
+    """Put a scope of one iteration around an operation's nest; gives it."""
+    leaf = leaf_at(sketch, operation)
+    path = leaf.path[: band_depth(leaf) + 1]
+    sketch.play("wrap", sketch.place(path), 1)
+    return sketch.provenance(path)
 
 
 def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agents.passes.nests import leaf_at, order
-from agents.passes.structure import depths_of, only, stride
+from agents.passes.nests import band_depth, isolate, leaf_at, order
+from agents.passes.structure import depths_of, only, scope_of, stride
 from agents.passes.tiles import Tile
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
@@ -50,18 +50,48 @@ def pack_panel(
     if not copy.op.reads[0].index[columns].depths:
         raise NoSuchPlace("A single column is no panel.")
     depth = copy.op.reads[0].index[columns].depths[-1]
-    columns_of_copy = copy.scopes[depth].provenance
+    columns_of_copy, turned = copy.scopes[depth].provenance, False
     if loops != [columns]:  # the columns stand first in memory: turn the panel while it is copied
         dim = next((k for k, form in enumerate(copy.op.target.index) if form.depths == (depth,)), last)
         sketch.play("swap_dims", name, dim, last)
-        with sketch.attempt():
-            _turn_in_blocks(sketch, copy, depth)
+        turned = True
+        if not _has_squares(sketch, copy, tile):
+            with sketch.attempt():
+                _turn_in_blocks(sketch, copy, depth)
     if tile.vectors > 1:
-        copy = leaf_at(sketch, copy.op.provenance)
-        depth = next(d for d, s in enumerate(copy.scopes) if s.provenance == columns_of_copy)
-        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.width)
+        path = sketch.path(columns_of_copy)
+        sketch.play("split_scope", sketch.place(path), tile.width)
         sketch.play("split_dim", name, last, tile.width)
+        columns_of_copy = sketch.provenance((*path, 0))
+    if turned and _has_squares(sketch, copy, tile):
+        with sketch.attempt():
+            _turn_in_squares(sketch, copy.op.provenance, columns_of_copy, tile.width)
     return name
+
+
+def _has_squares(sketch: Sketch, copy: Leaf, tile: Tile) -> bool:
+    """Can the target turn a square of the panel in registers?"""
+    plain = sketch.program.buffer_of[copy.op.target.array].dtype == "f32"
+    wide = tile.width <= copy.scopes[-1].size
+    return plain and wide and ("transpose", tile.width) in sketch.context.target.instructions
+
+
+def _turn_in_squares(sketch: Sketch, copy: Provenance, columns: Provenance, width: int) -> None:
+    """Copy a panel that is turned in squares of columns by terms; the terms that are left, one by one."""
+    terms = leaf_at(sketch, copy).scopes[-1]
+    path = leaf_at(sketch, copy).path[:-1]
+    if terms.size % width:
+        around = band_depth(leaf_at(sketch, copy))
+        sketch.play("cut_scope", sketch.place(path), terms.size // width * width)
+        isolate(sketch, copy, around)
+        path = leaf_at(sketch, copy).path[:-1]
+    squares = list[Provenance]()
+    inside = sketch.provenance(path)
+    if scope_of(sketch.program, path).size > width:
+        sketch.play("split_scope", sketch.place(path), width)
+        squares, inside = [sketch.provenance(path)], sketch.provenance((*path, 0))
+    order(sketch, copy, [*squares, columns, inside])
+    sketch.play("use_instruction", sketch.place(sketch.path(columns)), "transpose")
 
 
 def _turn_in_blocks(sketch: Sketch, copy: Leaf, columns: int) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import stride, traffic, widths_for
+import math
+
+from agents.passes.nests import shared_scopes
+from agents.passes.structure import stride, traffic, uses, widths_for
+from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.target import Target
-from dojo_core.program.tree import Access, Leaf, Program
+from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Program
 from dojo_core.recipes import Sketch
 
 AHEAD = 1024  # elements, where a row is read but once
 FAR = 8 << 10  # bytes of rows between what is worked on and what is asked for: nearer comes too late
+ROWS = 16  # between what is worked on and what is asked for, where a loop takes a piece of each
+SHORT = 512  # bytes of a piece; of longer ones the processor foresees most
+APART = 1 << 10  # bytes from piece to piece at least
 ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
 
 
@@ -44,6 +51,68 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
         and all(stride(program, leaf.op.target, depth) % lanes == 0 for depth in range(len(leaf.scopes) - 1))
         and not any(form.const % lanes for form in map(affine, leaf.op.target.index[-1:]))
     )
+
+
+def ask_for_operands(sketch: Sketch) -> None:
+    """Ask for what a tile's results meet, such as a residual or a mask, when its sums begin.
+
+    It is a piece of each of several rows, which no processor foresees.
+    """
+    for start in sketch.program.leaves:
+        array = start.op.target.array
+        sums = [
+            leaf for leaf in sketch.program.leaves if leaf.op.accumulate and leaf.op.target.array == array
+        ]
+        if sketch.program.buffer_of[array].location == "register" and not start.op.accumulate and sums:
+            depth = shared_scopes(sketch, start.op.provenance, sums[0].op.provenance)
+            for operand in _met(sketch.program, start, depth, sketch.context.target):
+                sketch.may("prefetch", sketch.place(start.path), str(operand))
+
+
+def _met(program: Program, start: Leaf, depth: int, target: Target) -> list[Access]:
+    """What operations beside a tile's sums read, vector by vector, of arrays that outgrow the first cache."""
+    beside = [leaf for leaf in program.leaves if leaf.path[:depth] == start.path[:depth]]
+    made = {leaf.op.target.array for leaf in beside}
+    shape = [(scope.size, scope.mark == "v") for scope in start.scopes[depth:]]
+    found = dict[Access, None]()
+    for leaf in beside:
+        if leaf.op.accumulate or [(scope.size, scope.mark == "v") for scope in leaf.scopes[depth:]] != shape:
+            continue
+        for access in leaf.op.reads:
+            buffer = program.buffer_of[access.array]
+            rows = [d for d in range(depth, len(leaf.scopes)) if uses(access, d)]
+            far = buffer.location == "heap" and buffer.bytes > target.first_cache_bytes
+            if far and access.array not in made and not access.indirect and len(rows) > 1:
+                found[access] = None
+    return list(found)
+
+
+def ask_for_rows(sketch: Sketch) -> None:
+    """Ask for later rows where a loop takes a short piece of each row of an array: the processor follows what
+    lies within a page."""
+    for leaf in sketch.program.leaves:
+        for depth, access in _short_pieces(sketch.program, leaf, sketch.context.target):
+            later = access.substitute({depth: Affine.iterator(depth) + ROWS})
+            sketch.may("prefetch", sketch.place(leaf.path), str(later))
+
+
+def _short_pieces(program: Program, leaf: Leaf, target: Target) -> list[tuple[int, Access]]:
+    """What a vector operation reads piece by piece of rows, with the depth of the scope over the rows."""
+    loops = [d for d, scope in enumerate(leaf.scopes) if scope.mark not in ("u", "v")]
+    if not loops or leaf.scopes[-1].mark != "v" or leaf.scopes[loops[-1]].size < 2 * ROWS:
+        return []
+    rows, found = loops[-1], list[tuple[int, Access]]()
+    beside = [other for other in program.leaves if other.path[: rows + 1] == leaf.path[: rows + 1]]
+    for access in leaf.op.reads:
+        buffer = program.buffer_of[access.array]
+        element = DTYPE_BYTES[buffer.dtype]
+        far = buffer.location == "heap" and buffer.bytes > target.first_cache_bytes and not access.indirect
+        alone = sum(access.array in {a.array for a in other.op.reads} for other in beside) == 1
+        inside = [d for d in range(rows + 1, len(leaf.scopes)) if uses(access, d)]
+        piece = math.prod(leaf.scopes[d].size for d in inside) * element
+        if far and alone and inside and piece < SHORT and stride(program, access, rows) * element >= APART:
+            found.append((rows, access))
+    return found
 
 
 def ask_ahead(sketch: Sketch) -> None:

@@ -61,13 +61,13 @@ def _share(sketch: Sketch, path: Path) -> None:
     deeper = any(_has_room(program, (*path, n)) for n in range(len(scope.body)))
     alone = scope.size == 1  # a thread for it would have no others beside
     if not alone and independent(sketch, path) and (balance(scope.size, threads) >= BALANCED or not deeper):
-        sketch.play("parallelize", sketch.place(path))
+        sketch.may("parallelize", sketch.place(path))
         return
     before = len(sketch.moves)
     for number in range(len(scope.body)):
         _share(sketch, (*path, number))
     if len(sketch.moves) == before and not alone and independent(sketch, path):
-        sketch.play("parallelize", sketch.place(path))
+        sketch.may("parallelize", sketch.place(path))
 
 
 def _has_room(program: Program, path: Path) -> bool:

@@ -12,6 +12,7 @@ MOST_VECTORS = 8  # side by side in a tile
 # A core begins two multiply-adds a cycle and has the result of one after four or five cycles: with fewer sums
 # than this in a tile, they wait for each other.
 WAITING = 10
+APART, WORTH = 1.5, 0.8  # code of its own for a rest costs more; what cutting it off has to come to
 PANEL = 2.5  # half cycles that a vector from the second-level cache takes
 
 
@@ -43,6 +44,20 @@ def choose_tile(rows: int, columns: int, widths: tuple[int, ...], registers: int
     if best is None:
         raise NoSuchPlace("No tile fits the registers.")
     return best
+
+
+def whole_rows(rows: int, columns: int, widths: tuple[int, ...], registers: int, most: int) -> int:
+    """How many of the rows tiles of one size are to take: all, or so many that fewer cycles are needed where
+    the others have tiles of their own, as of 197, which no tile divides."""
+
+    def cycles(count: int) -> float:
+        return count * _cheapest(count, columns, widths, registers, most)[0] if count else 0.0
+
+    if rows <= MOST_ROWS or not columns >= min(widths, default=columns + 1):
+        return rows
+    cut = [rows - rows % each for each in range(2, MOST_ROWS + 1) if rows % each]
+    best = min(cut, key=lambda at: cycles(at) + APART * cycles(rows - at), default=rows)
+    return best if cycles(best) + APART * cycles(rows - best) < WORTH * cycles(rows) else rows
 
 
 def _cheapest(

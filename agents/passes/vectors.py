@@ -5,10 +5,11 @@ A scope of 300 becomes ``6 3:u 16:v`` and, for what no vector of 16 divides, ``8
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, contiguous, innermost, leaf_of, scope_of, uses, widths_for
+from agents.passes.structure import body_at, contiguous, innermost, leaf_of, only, scope_of, uses, widths_for
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.marks import APART
-from dojo_core.program.tree import Leaf, Path, Provenance
+from dojo_core.program.tables import affine
+from dojo_core.program.tree import LONG_FUNCTIONS, Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
 
 COPIES = (4, 5, 3, 6, 2, 7, 8)  # vectors side by side, the first that fits: they hide the latency of a sum
@@ -32,21 +33,61 @@ def vectorise(sketch: Sketch, provenance: Provenance) -> list[Provenance]:
         path = _inner_contiguous(sketch, sketch.path(provenance))
         path = _lengthen(sketch, path)
         _materialise(sketch, path)
-        scope = scope_of(sketch.program, path)
         known = _common_widths(sketch, path)
+        rest = _with_room(sketch, path, known)
+        scope = scope_of(sketch.program, path)
         widths = [w for w in known if w <= scope.size]
         if not widths:
             raise NoSuchPlace("The scope is shorter than a vector.")
         width = widths[0]
         if scope.size % width:
             if sketch.may("cut_scope", sketch.place(path), scope.size // width * width):
-                rest = [sketch.provenance((*path[:-1], path[-1] + 1))]
+                rest.append(sketch.provenance((*path[:-1], path[-1] + 1)))
             else:
                 width = next((w for w in widths if scope.size % w == 0), 0)
                 if not width:
                     raise NoSuchPlace("No vector divides the scope.")
         _lanes(sketch, path, width)
     return rest
+
+
+def _with_room(sketch: Sketch, path: Path, widths: tuple[int, ...]) -> list[Provenance]:
+    """Run on, with long functions, as far as one vector takes the rest of a scope, in temporaries and copies
+    of results with room for it; gives the scopes that store such copies. A single number takes as long.
+
+    What is read has to have that room already, such as the rows of a convolution's result (dense.py).
+    """
+    stores: list[Provenance] = []
+    with sketch.attempt():
+        scope, depth = scope_of(sketch.program, path), len(path) - 1
+        rest = scope.size % max(widths, default=1)
+        leaves = _leaves(sketch, path)
+        if rest in (0, *widths) or not any(leaf.op.function in LONG_FUNCTIONS for leaf in leaves):
+            raise NoSuchPlace("A vector takes it, or it is quick.")
+        if any(leaf.op.target.indirect for leaf in leaves):
+            raise NoSuchPlace("Its results lie where an array says.")
+        longer = scope.size - rest + min(w for w in widths if w > rest)
+        for array in dict.fromkeys(leaf.op.target.array for leaf in leaves):
+            name = array
+            if array in sketch.program.interface:
+                name = fresh_name(sketch.program, "t" + array[:20])
+                sketch.play("stage_write", array, sketch.place(path[:-1]) if depth else "root", name)
+            target = only(leaf for leaf in _leaves(sketch, path) if leaf.op.target.array == name).op.target
+            buffer = sketch.program.buffer_of[name]
+            for k, form in enumerate(map(affine, target.index)):
+                more = form.coefficient(depth) * (longer - scope.size)
+                if more:
+                    sketch.play("pad_dim", buffer.name, k, buffer.dims[k].size + more)
+            if name != array:
+                copy = only(
+                    o
+                    for o in sketch.program.leaves
+                    if name in {a.array for a in o.op.reads} and o.op.target.array == array
+                )
+                stores.append(copy.scopes[-1].provenance)
+        sketch.play("pad_scope", sketch.place(path), longer, "free")
+        return stores
+    return []
 
 
 def _common_widths(sketch: Sketch, path: Path) -> tuple[int, ...]:

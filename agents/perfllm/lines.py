@@ -36,7 +36,7 @@ _FUNCTIONS = (
     "pow", "fma", "select",
 )  # fmt: skip
 _DTYPES = ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool")
-_LIKE = {8: "i64", 4: "i32", 2: "i16", 1: "u8"}  # a dtype of as many bytes
+_LIKE = {16: "i64", 8: "i64", 4: "i32", 2: "i16", 1: "u8"}  # a dtype of as many bytes
 _MARKS = tuple(f":{mark}" for mark in "uvpgbwtfN")
 _TOKEN = re.compile(
     r"(?P<mark>:[A-Za-z]\w*)|(?P<iterator>\{\d+\})|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 import torch.fx
 from torch._dynamo import disable
-from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
-from torch._guards import TracingContext
 
-from agents.torch_backend.decompositions import decompositions
+from agents.torch_backend.kept import keep, kept
+from agents.torch_backend.keys import graph_key
+from agents.torch_backend.left_out import listen
 from agents.torch_backend.settings import Settings
-from agents.torch_backend.splitting import NothingTaken, split
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +32,7 @@ def dojo(
     if mode is not None:
         raise ValueError(f"mode={mode!r} is Inductor's: for the Dojo give options={{'budget': 200}}.")
     settings = Settings.of(options)
+    listen()
     if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
         log.warning(
             "The model stays in PyTorch: gradients are wanted, and the Dojo computes forward only. "
@@ -45,23 +45,23 @@ def dojo(
 
 
 def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Settings) -> Callable[..., Any]:
-    """For these shapes: to ATen operators, without side effects, and split."""
-    fixed = _weights(module, inputs) if settings.freeze or _frozen() else {}
-
-    def forward(graph: torch.fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
-        # The placeholders are the traced module's, but those that are written to are no constants.
-        context = TracingContext.try_get()
-        written = (
-            set(context.fw_metadata.mutated_inp_runtime_indices) if context and context.fw_metadata else ()
-        )
-        kept = {k: t for k, t in fixed.items() if k not in written} if len(examples) == len(inputs) else {}
-        return make_boxed_func(split(graph, settings, kept))
+    """For these shapes: kept from another process, or compiled now."""
+    frozen = settings.freeze or _frozen()
+    key = None if frozen else graph_key(module, inputs)  # constants are a process's own
+    part = kept(key, settings) if key else None
+    if part is not None:
+        return disable(part, reason="it is compiled by the Dojo")
+    # Imported where something is traced: that takes longer than all that a kept graph needs.
+    from agents.torch_backend.compiling import compiled
+    from agents.torch_backend.splitting import NothingTaken
 
     try:
-        compiled = aot_module_simplified(module, inputs, fw_compiler=forward, decompositions=decompositions())
+        function, part = compiled(module, inputs, settings, _weights(module, inputs) if frozen else {})
     except NothingTaken:
         return module.forward  # as it was traced: broken down it would be slower
-    return disable(compiled, reason="it is compiled by the Dojo")
+    if key and part is not None:
+        keep(key, part)
+    return disable(function, reason="it is compiled by the Dojo")
 
 
 def _frozen() -> bool:
@@ -86,19 +86,44 @@ class _ByShape:
 
     def __init__(self, module: torch.fx.GraphModule, settings: Settings) -> None:
         self._module, self._settings = module, settings
+        self._items = _items(module.graph)
         self._known: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def __call__(self, *given: Any) -> Any:
-        key = tuple(_shape(x) for x in given)
+        numbers = set(self._items.values())
+        key = tuple(_shape(x, k in numbers) for k, x in enumerate(given))
         if key not in self._known:
             if len(self._known) == SHAPES:
                 log.warning("More than %d shapes of one graph: the others stay in PyTorch.", SHAPES)
             if len(self._known) >= SHAPES:
                 return self._module(*given)
-            self._known[key] = _compiled(self._module, given, self._settings)
+            module = _specialised(self._module, {item: given[k].item() for item, k in self._items.items()})
+            self._known[key] = _compiled(module, given, self._settings)
         return self._known[key](*given)
 
 
-def _shape(value: Any) -> Any:
+def _shape(value: Any, is_number: bool) -> Any:
     """What compiled code hangs on of an argument."""
-    return (tuple(value.shape), value.stride(), value.dtype) if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    return (tuple(value.shape), value.stride(), value.dtype, value.item() if is_number else None)
+
+
+def _items(graph: torch.fx.Graph) -> dict[torch.fx.Node, int]:
+    """Numbers that come in as tensors, as those of Python do where they may change: the nodes that take them
+    out, and which arguments they are."""
+    numbers = {node: k for k, node in enumerate(n for n in graph.nodes if n.op == "placeholder")}
+    items = graph.find_nodes(op="call_method", target="item")
+    return {item: numbers[item.args[0]] for item in items if item.args[0] in numbers}
+
+
+def _specialised(module: torch.fx.GraphModule, values: Mapping[torch.fx.Node, float]) -> torch.fx.GraphModule:
+    """The same with values in the places of nodes."""
+    if not values:
+        return module
+    graph = torch.fx.Graph()
+    known: dict[torch.fx.Node, Any] = dict(values)
+    for node in module.graph.nodes:
+        if node not in known:
+            known[node] = graph.node_copy(node, known.__getitem__)
+    return torch.fx.GraphModule(module, graph)

@@ -26,14 +26,15 @@ class Operator:
     translate: Translation
 
 
-OPERATORS: dict[str, Operator] = {}  # by name and overload: "add.Tensor", "mm.default"
+OPERATORS: dict[str, Operator] = {}  # by name and overload: "add.Tensor", "dojo.lstm.default"
 
 
 Function = TypeVar("Function", bound=Translation)
 
 
 def aten(*names: str, kind: Kind) -> Callable[[Function], Function]:
-    """Enter a translation into the table; a name without an overload means ``default``.
+    """Enter a translation into the table; a name without an overload means ``default``. An operator that is
+    not ATen's has its namespace before it, and its overload behind it.
 
     The function takes the call, then the operator's arguments by ATen's own names and order: tensors as
     arrays, dtypes in the Dojo's words, all else as it is. Arguments that say where and how a result is stored

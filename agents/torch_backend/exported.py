@@ -15,6 +15,7 @@ from agents.torch_backend.decompositions import decompositions
 from agents.torch_backend.nodes import Trials, operator_name, tensor_name, tensor_of
 from agents.torch_backend.reading import read
 from agents.torch_backend.refusal import Refusal
+from agents.torch_backend.simplifying import simplify
 from agents.torch_backend.splitting import refusals
 from agents.torch_backend.tensors import stored
 from dojo_core.from_onnx.ports import NotImported, Reason
@@ -44,7 +45,10 @@ def graph_of(program: torch.export.ExportedProgram, name: str) -> Graph:
     nodes that give them. Raises NotImported with all reasons."""
     with warnings.catch_warnings(action="ignore"):  # of PyTorch about itself
         program = program.run_decompositions(decompositions())
+    simplify(program.graph_module)
     graph = program.graph_module.graph
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten._assert_tensor_metadata.default):
+        graph.erase_node(node)  # what it checks the exporter has seen: shapes and dtypes are fixed
     trials: Trials = {}
     reasons = _open_inputs(program) or [_reason(node, why) for node, why in refusals(graph, trials).items()]
     reasons += [

@@ -110,7 +110,7 @@ def translated(node: torch.fx.Node, trials: Trials) -> Translated:
     return Translated(
         Node(
             node.name,
-            operator_name(node.target).partition(".")[0],
+            operator_name(node.target).split(".")[-2],
             operator.kind,
             tuple(names),
             tuple(results[k] for k in wanted),

@@ -13,10 +13,12 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from agents.torch_backend.call import OPERATORS
+from agents.torch_backend.lowering import lowered
 from agents.torch_backend.nodes import Trials, is_item, operator_name, translated
 from agents.torch_backend.part import Part
 from agents.torch_backend.refusal import Refusal
 from agents.torch_backend.settings import Settings
+from agents.torch_backend.simplifying import simplify
 from dojo_core.graph import Kind
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,7 @@ def split(
     compiled by the Dojo. ``fixed``: placeholders whose tensors are constants. A line of the log says what
     stays in PyTorch, and why. Raises NothingTaken where all does.
     """
+    simplify(module)
     trials: Trials = {}
     operations = _operations(module.graph)
     refused = refusals(module.graph, trials)
@@ -56,7 +59,7 @@ def split(
     if refused:
         return _in_parts(module, refused, settings, fixed, trials)
     try:
-        return Part("model", module.graph, module, settings, fixed, trials)
+        return lowered("model", module.graph, module, settings, fixed, trials)
     except Refusal as refusal:
         _tell_part(refusal)
         raise NothingTaken from refusal
@@ -92,7 +95,7 @@ def _in_parts(
         inner = getattr(whole, node.target)
         known = {k: fixed[numbers[a]] for k, a in enumerate(node.args) if numbers.get(a) in fixed}
         try:
-            part = Part(node.target, inner.graph, inner, settings, known, trials)
+            part = lowered(node.target, inner.graph, inner, settings, known, trials)
         except Refusal as refusal:
             _tell_part(refusal)
         else:

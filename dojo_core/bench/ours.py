@@ -9,6 +9,7 @@ from importlib.metadata import entry_points
 
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
+from dojo_core.passed import Passed, passed
 from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -32,29 +33,31 @@ def heuristics() -> dict[str, Callable[[Game], object]]:
     return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
 
 
-def heuristic_games(game: Game) -> tuple[dict[str, Game], list[str]]:
-    """What each heuristic plays from a game's start, by its name, and remarks on those that fail."""
-    games, remarks = {}, []
-    for name, play in heuristics().items():
-        copy = Game.new(game.start, game.kernel, game.shape, game.target, game.policy, limits=game.limits)
+def heuristic_ends(game: Game) -> tuple[dict[str, Passed], list[str]]:
+    """What each heuristic plays from a game's start, by its name, and remarks on those that fail. It is kept:
+    the second time, also of another process, nothing is played."""
+    ends, remarks = {}, []
+    limits = game.limits or backend(game.target).limits
+    for name, heuristic in heuristics().items():
+
+        def play(heuristic: Callable[[Game], object] = heuristic) -> Passed:
+            copy = Game.new(game.start, game.kernel, game.shape, game.target, game.policy, limits=game.limits)
+            heuristic(copy)
+            return Passed(copy.current.program, tuple(str(p.move) for p in copy.line()[1:]))
+
+        player = f"{heuristic.__module__}:{heuristic.__qualname__} {game.kernel} {game.shape}"
         try:
-            play(copy)
+            ends[name] = passed(player, [heuristic.__module__], game.start, game.policy, limits, play)
         except Exception as fault:  # an agent's fault is a remark, not the end of who asks
             log.exception("%s on %s", name, game.title)
             remarks.append(f"{name} failed: {fault}")
-        else:
-            games[name] = copy
-    return games, remarks
+    return ends, remarks
 
 
 def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
-    """The ends of these games, and the remarks."""
-    games, remarks = heuristic_games(game)
-    made = [
-        Entry(name, played.current.program, f"{len(played.line()) - 1} moves")
-        for name, played in games.items()
-    ]
-    return made, remarks
+    """The ends, and the remarks."""
+    ends, remarks = heuristic_ends(game)
+    return [Entry(name, end.program, f"{len(end.moves)} moves") for name, end in ends.items()], remarks
 
 
 def best_record(records: Records, game: Game) -> Entry | None:

@@ -54,7 +54,10 @@ def chosen(graph: Graph, source: str, records: Records, policy: str | None) -> d
         found += 1
         err.print(f"{escape(kernel)} ({found} of {total}) …", style="dim", soft_wrap=True)
 
-    return choices(graph, source, records, known_policy(policy, "reassoc"), hear)
+    def remark(text: str) -> None:
+        err.print(f"{escape(text)} Its start program runs.", style="yellow", soft_wrap=True)
+
+    return choices(graph, source, records, known_policy(policy, "reassoc"), hear, remark)
 
 
 def made(graph: Graph, programs: Mapping[str, Choice] | None, policy: str | None) -> Model:

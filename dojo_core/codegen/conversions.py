@@ -171,6 +171,8 @@ def _bound(value: int, dtype: str) -> str:
 
 def integer_literal(value: int, dtype: str) -> str:
     """A whole number in C."""
+    if dtype == "i128":  # of which C writes no number: the extremes alone
+        return "(-(i128)(~(u128)0 >> 1) - 1)" if value < 0 else "(i128)(~(u128)0 >> 1)"
     if value == -(2**63):
         return "(-__INT64_MAX__ - 1)"
     if value == -(2**31):

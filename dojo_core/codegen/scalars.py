@@ -13,6 +13,7 @@ import numpy as np
 
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.codegen.conversions import integer_literal, scalar_conversion
+from dojo_core.codegen.keys import key_suffix
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import (
     BEYOND,
@@ -52,6 +53,9 @@ class Scalars:
         place = self.place(op.target, scopes)
         if moves_bytes(op, dtype):
             return f"{place} = {self._bytes(op, dtype, scopes)};"
+        if op.function == "bitcast":
+            (source,) = op.sources
+            return f"{place} = {dtype}_bits_{self.dtypes[source.array]}({self.place(source, scopes)});"
         compute = converted_in(self.compute_dtype(op))
 
         def operand(value: Operand, wanted: str) -> str:
@@ -115,7 +119,7 @@ class Scalars:
 
     def _wanted(self, op: Op, compute: str) -> list[tuple[Operand, str]]:
         """Each operand with the dtype it is wanted in; what is only compared with 0 keeps its own."""
-        wanted = [(o, operand_dtype(op, k, compute)) for k, o in enumerate(op.operands)]
+        wanted = [(o, operand_dtype(op, k, compute, self.dtypes)) for k, o in enumerate(op.operands)]
         first = op.operands[0]
         if op.function in ("select", "bool"):
             dtype = self.dtypes[first.array] if isinstance(first, Access) else "f64"
@@ -152,7 +156,7 @@ class Scalars:
                 ):
                     return f"{values[0]} / {atom(values[1])}", dtype
                 return f"{kind}_divide({values[0]}, {values[1]})", dtype
-            named = WRAPPING.get(function, function)
+            named = WRAPPING.get(function, function) + key_suffix(op, self.dtypes)
             return f"{kind}_{named}({', '.join(values)})", dtype
         if function == "neg":
             return f"-{atom(values[0])}", dtype

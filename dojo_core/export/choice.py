@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from dojo_core import kernels
-from dojo_core.bench.ours import heuristic_games
+from dojo_core.bench.ours import heuristic_ends
 from dojo_core.export.narrow import widest_vector
 from dojo_core.game import Game, Step
 from dojo_core.line import RecordedLine, end_of, line_for
@@ -74,10 +74,7 @@ class Choice:
 def of_game(game: Game, source: str) -> Choice:
     """A game's position at the cursor, also of another machine's CPU: a library is C for any. Raises
     NotExported for a game of another target."""
-    if not backend(base(game.target)).native:
-        raise NotExported(
-            f"A library runs on the CPU, and {source} is made for {game.target}: export another."
-        )
+    _exportable(game, source)
     moves = tuple(str(p.move) for p in game.line()[1:])
     shape = game.shape if game.kernel else ""
     return Choice(
@@ -86,10 +83,18 @@ def of_game(game: Game, source: str) -> Choice:
     )  # fmt: skip
 
 
+def _exportable(game: Game, source: str) -> None:
+    if not backend(base(game.target)).native:
+        raise NotExported(
+            f"A library runs on the CPU, and {source} is made for {game.target}: export another."
+        )
+
+
 def used_instruction(program: Program) -> str | None:
-    """A machine instruction that the program asks for."""
+    """A machine instruction that the program asks for and not every processor has. Rows are turned in C that
+    any compiler takes."""
     marks = (node.mark for node, _, _ in walk(program.body) if isinstance(node, Scope))
-    return next((mark for mark in marks if mark in INSTRUCTIONS), None)
+    return next((mark for mark in marks if mark in INSTRUCTIONS and not INSTRUCTIONS[mark].rows), None)
 
 
 def _moves_again(start: Game, moves: tuple[str, ...], source: str) -> Again:
@@ -215,18 +220,23 @@ def _with_narrower(made: Choice, line: RecordedLine, game: Game) -> Choice:
 
 def of_heuristic(start: Game) -> Choice:
     """What the heuristic pass makes of a start, without machine instructions, which a library's processor may
-    not have. Raises NotExported where none is installed or it fails."""
-    plain = replace(start.limits or backend(start.target).limits, instructions=frozenset())
-    games, remarks = heuristic_games(_elsewhere(start, plain))
-    for name, game in games.items():
-        return replace(of_game(game, f"the {name} pass"), again=partial(heuristic_end, start))
+    not have, but for those that turn rows. Raises NotExported where none is installed or it fails."""
+    limits = start.limits or backend(start.target).limits
+    rows = frozenset(each for each in limits.instructions if INSTRUCTIONS[each[0]].rows)
+    _exportable(start, "what a pass plays")
+    ends, remarks = heuristic_ends(_elsewhere(start, replace(limits, instructions=rows)))
+    for name, end in ends.items():
+        return Choice(
+            start.kernel, start.shape if start.kernel else "", start.policy, start.start, end.program,
+            f"the {name} pass", end.moves, target=start.target, again=partial(heuristic_end, start),
+        )  # fmt: skip
     raise NotExported(f"No heuristic played {start.title}: {'; '.join(remarks) or 'none is installed'}.")
 
 
 def heuristic_end(start: Game, on: Target) -> tuple[Program, str] | None:
     """What the first heuristic makes of a start with other limits, and its name in words."""
-    games, _ = heuristic_games(_elsewhere(start, on))
-    return next(((game.current.program, f"the {name} pass") for name, game in games.items()), None)
+    ends, _ = heuristic_ends(_elsewhere(start, on))
+    return next(((end.program, f"the {name} pass") for name, end in ends.items()), None)
 
 
 def of_record(records: Records, start: Game, policy: str | None = None) -> Choice | None:

@@ -8,6 +8,7 @@ around one of 8, and so on, in the program; the cells of a register buffer are t
 from __future__ import annotations
 
 from dojo_core.program.affine import Affine
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tree import DTYPE_BYTES, Node, Op, Program, Scope
 
 
@@ -38,9 +39,16 @@ def _narrowed(program: Program, node: Node, depth: int, vector_bytes: int) -> No
         lane = Affine.iterator(depth) * lanes + Affine.iterator(depth + 1)
         inner = Scope(lanes, (child.substitute({depth: lane}),), "v")
         return Scope(node.size // lanes, (inner,), "u")
-    return Scope(
-        node.size, tuple(_narrowed(program, n, depth + 1, vector_bytes) for n in node.body), node.mark
-    )
+    body = tuple(_narrowed(program, n, depth + 1, vector_bytes) for n in node.body)
+    return Scope(node.size, body, "" if _wide_rows(node, vector_bytes) else node.mark)
+
+
+def _wide_rows(scope: Scope, vector_bytes: int) -> bool:
+    """Is a scope an instruction on rows of more bytes? Its loops do the same."""
+    instruction = INSTRUCTIONS.get(scope.mark)
+    if instruction is None or not instruction.rows:
+        return False
+    return scope.size * DTYPE_BYTES[instruction.word] > vector_bytes
 
 
 def _vector(scopes: tuple[Scope, ...]) -> bool:
@@ -48,5 +56,5 @@ def _vector(scopes: tuple[Scope, ...]) -> bool:
 
 
 def _bytes(program: Program, op: Op) -> int:
-    """Of one lane, in the widest vector of an operation."""
-    return max(DTYPE_BYTES[program.buffer_of[a.array].dtype] for a in (op.target, *op.sources))
+    """Of one lane, in the widest vector of an operation; those of i128 are two, of 8 bytes a lane."""
+    return max(min(8, DTYPE_BYTES[program.buffer_of[a.array].dtype]) for a in (op.target, *op.sources))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core.primitives.array import Array
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.tree import NUMBER_DTYPES
 
 Numbers = np.ndarray[Any, Any]
 
@@ -102,7 +102,7 @@ def dtype_of(code: int) -> str:
 
 
 def available(element: str) -> bool:
-    return element in DTYPE_BYTES
+    return element in NUMBER_DTYPES
 
 
 def checked(element: str) -> str:

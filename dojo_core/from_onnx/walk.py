@@ -434,17 +434,19 @@ def call_refused(operator: str) -> Refusal | None:
 def _static(kind: Any, name: str) -> tuple[int, ...]:
     if not kind.HasField("shape"):
         raise Refusal("The model does not say its shape.", f"Give it: --shape {name}=2x3")
-    sizes: list[int] = []
-    for dim in kind.shape.dim:
-        if not dim.HasField("dim_value") or dim.dim_value < 0:
-            said = f" ({dim.dim_param})" if dim.dim_param else ""
-            example = "x".join(str(d.dim_value) if d.HasField("dim_value") else "4" for d in kind.shape.dim)
-            raise Refusal(
-                f"Its size is open in one dimension{said}, and a kernel's sizes are fixed.",
-                f"Give them: --shape {name}={example}",
-            )
-        sizes.append(dim.dim_value)
-    return tuple(sizes)
+    sizes = [
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None for dim in kind.shape.dim
+    ]
+    known = tuple(size for size in sizes if size is not None)
+    if len(known) == len(sizes):
+        return known
+    count = len(sizes) - len(known)
+    named = ", ".join(dict.fromkeys(dim.dim_param for dim in kind.shape.dim if dim.dim_param))
+    raise Refusal(
+        f"Its size is open in {'one dimension' if count == 1 else f'{count} dimensions'}"
+        f"{f' ({named})' if named else ''}, and a kernel's sizes are fixed.",
+        f"Give them: --shape {name}={'x'.join(str(4 if size is None else size) for size in sizes)}",
+    )
 
 
 def unlike(name: str, taken: set[str]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from dojo_core.graph.emission import Emitted, emitted, shaped, unlike
 from dojo_core.graph.folding import folded
 from dojo_core.graph.graph import Call, Graph, Kernel, as_stored, check_tensor, repeated
+from dojo_core.graph.known import worked_out
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
 from dojo_core.graph.packing import liked_order, reordered
 from dojo_core.graph.partition import partition
@@ -48,7 +49,8 @@ def build(
     known = {node.name: traits(node, tensors, values) for node in ordered}
     left, values = folded(ordered, tensors, values, known)
     made, stored = _kernels(_needed(left, outputs), tensors, values, outputs, known)
-    return _assembled(name, tensors, inputs, outputs, values, *_packed(made, values), stored)
+    lean = [(unit, worked_out(each, tensors, values, unit.nodes[0].name)) for unit, each in made]
+    return _assembled(name, tensors, inputs, outputs, values, *_packed(lean, values), stored)
 
 
 def _constants(

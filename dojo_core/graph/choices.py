@@ -3,6 +3,7 @@ starts."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 
 from dojo_core.export.choice import Choice, NotExported, of_game, of_heuristic, of_record
@@ -10,6 +11,8 @@ from dojo_core.game import Game
 from dojo_core.graph.graph import Graph, Kernel
 from dojo_core.graph.run import Choose
 from dojo_core.measure.records import Records
+
+log = logging.getLogger(__name__)
 
 SOURCES = ("best", "heuristic", "start")
 
@@ -25,21 +28,28 @@ def choices(
     records: Records | None = None,
     policy: str = "reassoc",
     on_kernel: Callable[[str], None] = lambda kernel: None,
+    on_remark: Callable[[str], None] = lambda remark: None,
 ) -> dict[str, Choice]:
     """For each kernel of a graph what runs in its place, by the kernel's name.
 
     ``source`` is one of SOURCES: ``best`` is the fastest verified program of the policy that the records know
     for the start on this machine, else what the heuristic pass plays; where it fails, the start.
-    ``on_kernel`` hears of each kernel before its turn.
+    ``on_kernel`` hears of each kernel before its turn, ``on_remark``, in a sentence, where none plays it.
     """
     chosen: dict[str, Choice] = {}
     for name in dict.fromkeys(call.kernel for call in graph.calls):
         on_kernel(name)
-        chosen[name] = _choice(kernel_game(graph.kernels[name], policy), source, records)
+        chosen[name] = _choice(kernel_game(graph.kernels[name], policy), source, records, on_remark)
     return chosen
 
 
-def _choice(start: Game, source: str, records: Records | None) -> Choice:
+def chooser(graph: Graph, source: str = "best", records: Records | None = None) -> Choose:
+    """The same for ``Model``, which asks for a kernel when its turn comes."""
+    kernels = {kernel.program.hash: kernel for kernel in graph.kernels.values()}
+    return lambda start: _choice(kernel_game(kernels[start.hash]), source, records, log.warning).program
+
+
+def _choice(start: Game, source: str, records: Records | None, on_remark: Callable[[str], None]) -> Choice:
     if source == "best" and records is not None:
         recorded = of_record(records, start, start.policy)
         if recorded is not None:
@@ -47,8 +57,8 @@ def _choice(start: Game, source: str, records: Records | None) -> Choice:
     if source != "start":
         try:
             return of_heuristic(start)
-        except NotExported:
-            pass
+        except NotExported as refusal:
+            on_remark(str(refusal))
     return of_game(start, "the start program")
 
 

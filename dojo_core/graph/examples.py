@@ -2,94 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from dojo_core import primitives as p
-from dojo_core.graph.build import build
 from dojo_core.graph.graph import Graph
-from dojo_core.graph.nodes import Kind, Node, Tensor
+from dojo_core.graph.nodes import Kind
+from dojo_core.graph.sketch import Sketch
 
-Emit = Callable[..., p.Array]
 
-
-@dataclass
-class _Sketch:
-    """A model in the making. Each method adds a node and gives the name of the tensor that it makes."""
-
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    inputs: list[Tensor] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-
-    def input(self, name: str, *shape: int) -> str:
-        self.inputs.append(Tensor(name, "f32", shape))
-        self.shapes[name] = shape
-        return name
+class _Layers(Sketch):
+    """Layers as frontends have them, each by its name."""
 
     def weight(self, name: str, *shape: int, fan_in: int = 0) -> str:
         """Normal numbers over the root of ``fan_in``; zeros without it, of a bias."""
         scale = fan_in**-0.5 if fan_in else 0.0
-        self.constants[name] = (scale * self.rng.standard_normal(shape)).astype(np.float32)
-        self.shapes[name] = shape
-        return name
+        return self.constant(name, (scale * self.rng.standard_normal(shape)).astype(np.float32))
 
     def ones(self, name: str, size: int) -> str:
-        self.constants[name] = np.ones(size, np.float32)
-        self.shapes[name] = (size,)
-        return name
-
-    def node(
-        self, name: str, operator: str, kind: Kind, inputs: Sequence[str], shape: Sequence[int], emit: Emit
-    ) -> str:
-        made = Tensor(name, "f32", tuple(shape))
-        self.nodes.append(
-            Node(name, operator, kind, tuple(inputs), (made,), lambda b, arrays: [emit(b, *arrays)])
-        )
-        self.shapes[name] = made.shape
-        return name
-
-    def contract(self, name: str, operator: str, form: str, *inputs: str) -> str:
-        letters, result = form.split("->")
-        sizes = {
-            letter: size
-            for part, each in zip(letters.split(","), inputs, strict=True)
-            for letter, size in zip(part, self.shapes[each], strict=True)
-        }
-        shape = [sizes[letter] for letter in result]
-        return self.node(
-            name, operator, Kind.CONTRACTION, inputs, shape, lambda b, *arrays: p.contract(b, form, *arrays)
-        )
-
-    def formula(self, name: str, operator: str, text: str, *inputs: str) -> str:
-        """A formula over a, b, c of inputs that are broadcast together."""
-        shape = np.broadcast_shapes(*(self.shapes[each] for each in inputs))
-
-        def emit(b: p.Builder, *arrays: p.Array) -> p.Array:
-            return p.formula(b, text, dtype=None, **dict(zip("abc", arrays, strict=False)))
-
-        return self.node(name, operator, Kind.POINTWISE, inputs, shape, emit)
-
-    def view(self, name: str, operator: str, x: str, shape: Sequence[int], emit: Emit) -> str:
-        return self.node(name, operator, Kind.VIEW, [x], shape, emit)
-
-    def built(self, name: str, *outputs: str) -> Graph:
-        return build(name, self.inputs, self.nodes, outputs, self.constants)
-
-    # ------------------------------------------------------------------ layers
+        return self.constant(name, np.ones(size, np.float32))
 
     def linear(self, name: str, x: str, size: int) -> str:
-        inner = self.shapes[x][-1]
+        inner = self.shape(x)[-1]
         w = self.weight(f"{name}.weight", inner, size, fan_in=inner)
         product = self.contract(f"{name}.matmul", "MatMul", "mk,kn->mn", x, w)
         return self.formula(f"{name}.bias_add", "Add", "a + b", product, self.weight(f"{name}.bias", size))
 
     def layer_norm(self, name: str, x: str) -> str:
-        shape = self.shapes[x]
+        shape = self.shape(x)
         scale, shift = self.ones(f"{name}.scale", shape[-1]), self.weight(f"{name}.shift", shape[-1])
 
         def emit(b: p.Builder, x: p.Array, scale: p.Array, shift: p.Array) -> p.Array:
@@ -105,10 +47,10 @@ class _Sketch:
             e = p.formula(b, "exp(x - m)", x=x, m=p.reduce(b, "max", x, -1, keepdims=True))
             return p.formula(b, "e / s", e=e, s=p.reduce(b, "+", e, -1, keepdims=True))
 
-        return self.node(name, "Softmax", Kind.REDUCTION, [x], self.shapes[x], emit)
+        return self.node(name, "Softmax", Kind.REDUCTION, [x], self.shape(x), emit)
 
     def attention(self, name: str, x: str, heads: int) -> str:
-        length, width = self.shapes[x]
+        length, width = self.shape(x)
         size = width // heads
 
         def projected(part: str) -> str:
@@ -139,7 +81,7 @@ class _Sketch:
 
     def convolution(self, name: str, x: str, channels: int, stride: int = 1) -> str:
         """Of 3x3 taps, padded so that it keeps the size."""
-        n, before, height, width = self.shapes[x]
+        n, before, height, width = self.shape(x)
         w = self.weight(f"{name}.weight", channels, before, 3, 3, fan_in=9 * before)
         bias = self.weight(f"{name}.bias", channels)
         shape = (n, channels, -(-height // stride), -(-width // stride))
@@ -154,7 +96,7 @@ class _Sketch:
 
     def pooled(self, name: str, x: str) -> str:
         """The mean of each channel."""
-        shape = self.shapes[x][:2]
+        shape = self.shape(x)[:2]
         return self.node(
             name, "GlobalAveragePool", Kind.REDUCTION, [x], shape, lambda b, x: p.mean(b, x, (2, 3))
         )
@@ -162,7 +104,7 @@ class _Sketch:
 
 def perceptron() -> Graph:
     """Three layers over 64 images of 28x28."""
-    m = _Sketch()
+    m = _Layers()
     x = m.input("images", 64, 784)
     x = m.relu("relu1", m.linear("fc1", x, 512))
     x = m.relu("relu2", m.linear("fc2", x, 256))
@@ -171,7 +113,7 @@ def perceptron() -> Graph:
 
 def transformer() -> Graph:
     """Four layers over 64 tokens: attention and a feed-forward part, each normalised first and added."""
-    m = _Sketch()
+    m = _Layers()
     x = m.input("tokens", 64, 128)
     for number in range(4):
         name = f"layer{number}"
@@ -185,7 +127,7 @@ def transformer() -> Graph:
 
 def convolutional() -> Graph:
     """Two stages of residual blocks over an image of 32x32, then ten classes."""
-    m = _Sketch()
+    m = _Layers()
     x = m.relu("stem.relu", m.convolution("stem.conv", m.input("image", 1, 3, 32, 32), 16))
     for number in range(3):
         x = _block(m, f"stage1.{number}", x)
@@ -195,8 +137,8 @@ def convolutional() -> Graph:
     return m.built("convnet", m.linear("classes", m.pooled("pool", x), 10))
 
 
-def _block(m: _Sketch, name: str, x: str) -> str:
-    channels = m.shapes[x][1]
+def _block(m: _Layers, name: str, x: str) -> str:
+    channels = m.shape(x)[1]
     inner = m.relu(f"{name}.relu1", m.convolution(f"{name}.conv1", x, channels))
     added = m.formula(f"{name}.add", "Add", "a + b", m.convolution(f"{name}.conv2", inner, channels), x)
     return m.relu(f"{name}.relu2", added)

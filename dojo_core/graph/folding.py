@@ -81,7 +81,13 @@ def _evaluated(
         made = emitted(nodes, tensors, constants, [tensor.name for tensor in wanted])
     except BuildError as fault:
         raise GraphError(f"{nodes[-1].name} ({nodes[-1].operator}): {fault}") from fault
-    given = {**constants, **{name: values for name, (_, values) in made.constants.items()}}
+    return evaluated(
+        made, {**constants, **{name: values for name, (_, values) in made.constants.items()}}, tensors
+    )
+
+
+def evaluated(made: Emitted, given: Mapping[str, Values], tensors: Mapping[str, Tensor]) -> dict[str, Values]:
+    """What a kernel gives for constants, by the names of its outputs."""
     steps = sum(math.prod(scope.size for scope in leaf.scopes) for leaf in made.program.leaves)
     results = _interpreted(made, given) if steps <= STEPS else _compiled(made, given, tensors)
     return {

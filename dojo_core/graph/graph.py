@@ -13,7 +13,7 @@ from dojo_core.graph.nodes import GraphError, Tensor
 from dojo_core.measure.pool import STORED
 from dojo_core.program.dtypes import NUMPY_TYPES
 from dojo_core.program.indices import promised
-from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.program.tree import NUMBER_DTYPES, Program
 
 Values = np.ndarray[Any, Any]
 
@@ -167,9 +167,9 @@ def _known(graph: Graph, tensor: Tensor) -> tuple[float, float]:
 
 def check_tensor(tensor: Tensor) -> None:
     """Raises GraphError for a dtype or sizes that there are not."""
-    if tensor.dtype not in DTYPE_BYTES:
+    if tensor.dtype not in NUMBER_DTYPES:
         raise GraphError(
-            f"{tensor.name} has the dtype {tensor.dtype!r}: the dtypes are {', '.join(DTYPE_BYTES)}."
+            f"{tensor.name} has the dtype {tensor.dtype!r}: the dtypes are {', '.join(NUMBER_DTYPES)}."
         )
     if any(isinstance(size, bool) or not isinstance(size, int) or size < 0 for size in tensor.shape):
         raise GraphError(f"{tensor.name} has the shape {list(tensor.shape)}: sizes are whole numbers.")

@@ -21,7 +21,7 @@ from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Node, Number, Prog
 
 GROWTH = 2  # times the elements that are copied, which the copy may have
 
-_Kept = tuple[int, ...]  # the dimensions that stay of an array
+Kept = tuple[int, ...]  # the dimensions that stay of an array
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,30 @@ class Hoisted:
 
 def hoisted(program: Program, constants: Collection[str]) -> Hoisted | None:
     """A program in two, by which of its inputs are constants; None where it copies none of them."""
-    copies: dict[str, _Kept] = {}
+    copies: dict[str, Kept] = {}
     for buffer in program.buffers:
         kept = _copied(program, buffer, constants)
         if kept is not None:
             copies[buffer.name] = kept
     if not copies:
         return None
-    once = _parts(program.body, copies, copying=True)
-    each_run = _parts(program.body, copies, copying=False)
+    return divided(program, copies, tuple(copies))
+
+
+def divided(program: Program, arrays: Mapping[str, Kept], wanted: tuple[str, ...]) -> Hoisted:
+    """A program in what writes some temporaries, of which it gives those that are ``wanted``, and the rest.
+
+    ``arrays``: the dimensions that stay of each.
+    """
+    once = _parts(program.body, arrays, copying=True)
+    each_run = _parts(program.body, arrays, copying=False)
     return Hoisted(
-        _program(program, once, copies, program.inputs, tuple(copies)),
-        _program(program, each_run, copies, (*program.inputs, *copies), program.outputs),
+        _program(program, once, arrays, program.inputs, wanted),
+        _program(program, each_run, arrays, (*program.inputs, *wanted), program.outputs),
     )
 
 
-def _copied(program: Program, buffer: Buffer, constants: Collection[str]) -> _Kept | None:
+def _copied(program: Program, buffer: Buffer, constants: Collection[str]) -> Kept | None:
     """The dimensions of a temporary that holds copies of constants and nothing else; None for any other.
 
     Along other dimensions all its elements are the same. What lies in registers is there so as not to be read
@@ -107,13 +115,13 @@ def _all_along(leaf: Leaf, dim: int, of: Dim) -> bool:
 # ---------------------------------------------------------------------------- the parts
 
 
-def _parts(body: tuple[Node, ...], copies: Mapping[str, _Kept], copying: bool) -> tuple[Node, ...]:
+def _parts(body: tuple[Node, ...], copies: Mapping[str, Kept], copying: bool) -> tuple[Node, ...]:
     """What of a body copies, or what does not, with the dimensions that stay."""
     parts = (_part(node, copies, copying) for node in body)
     return tuple(part for part in parts if part is not None)
 
 
-def _part(node: Node, copies: Mapping[str, _Kept], copying: bool) -> Node | None:
+def _part(node: Node, copies: Mapping[str, Kept], copying: bool) -> Node | None:
     if isinstance(node, Scope):
         body = _parts(node.body, copies, copying)
         return replace(node, body=body) if body else None
@@ -131,7 +139,7 @@ def _part(node: Node, copies: Mapping[str, _Kept], copying: bool) -> Node | None
 def _program(
     program: Program,
     body: tuple[Node, ...],
-    copies: Mapping[str, _Kept],
+    copies: Mapping[str, Kept],
     inputs: Collection[str],
     outputs: tuple[str, ...],
 ) -> Program:

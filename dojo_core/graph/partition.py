@@ -1,9 +1,9 @@
 """Which nodes become one kernel: a contraction with what it feeds.
 
-A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes: a
-bias, an activation, a residual, a normalisation by rows. Two contractions joined by a softmax, which is
-attention, are one kernel. Others begin where nothing like that is near. What only prepares for one reader,
-such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
+A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes in
+their order: a bias, an activation, a residual, a normalisation by rows. Two contractions joined by a softmax,
+which is attention, are one kernel. Others begin where nothing like that is near. What only prepares for one
+reader, such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
 
 A kernel has few lines, for listing the moves of a long text takes long, and no two kernels need each other's
 results.
@@ -22,13 +22,15 @@ LINES = 40  # of a kernel's text, unless one node has more
 
 @dataclass(eq=False)
 class _Group:
-    """Nodes that become one kernel; ``volume`` is how many elements its largest pass goes over."""
+    """Nodes that become one kernel; ``volume`` is how many elements its largest pass goes over. ``turned``:
+    does one of them read what another gives in another order?"""
 
     number: int
     nodes: list[Node]
     volume: int
     lines: int
     alone: bool
+    turned: bool = False
 
     def has(self, kind: Kind) -> bool:
         return any(node.kind is kind for node in self.nodes)
@@ -92,6 +94,7 @@ class _Partition:
             if self._fits(node, group) and not any(
                 self._needs(other, group) for other in sources if other is not group
             ):
+                group.turned |= any(self._turned(n) for n in node.inputs if self._inside(n, group))
                 group.nodes.append(node)
                 group.lines += self.known[node.name].lines
                 if node.kind is Kind.CONTRACTION:
@@ -148,6 +151,9 @@ class _Partition:
                 return size == group.volume or (size < group.volume and whole)
             case Kind.REDUCTION:
                 outer = all(self._keeps_outer(node, name, group) for name in read)
+                turned = group.turned or any(self._turned(name) for name in read)
+                if group.has(Kind.CONTRACTION) and turned:
+                    return False  # its rows are not those of the contraction
                 return whole and outer and all(self.tensors[n].size <= group.volume for n in read)
             case Kind.COPY:
                 outside = [n for n in node.inputs if n not in read and n not in self.constants]
@@ -158,6 +164,13 @@ class _Partition:
     def _inside(self, name: str, group: _Group) -> bool:
         makers = [self.maker[base] for base in self.bases(name) if base in self.maker]
         return any(self.group[maker.name] is group for maker in makers)
+
+    def _turned(self, name: str) -> bool:
+        """Is a tensor read through a view that has its elements in another order?"""
+        node = self.maker.get(name)
+        if node is None or node.kind is not Kind.VIEW:
+            return False
+        return not self.known[node.name].reshapes or any(self._turned(each) for each in node.inputs)
 
     def _keeps_outer(self, node: Node, name: str, group: _Group) -> bool:
         """Does a reduction drop inner axes alone, so that it goes on in the group's order of rows? Where the

@@ -42,10 +42,12 @@ class Share:
 class Model:
     """A graph, compiled: ``Model(graph).run({"x": x})`` gives the outputs by name.
 
-    What programs copy of constants, such as packed weights, they copy once, when the model is made:
-    ``prepare_seconds`` is what that took. ``memory_bytes`` is what lies between calls, which the next run
-    reuses. Names are the model's own. Runs in several threads go one after the other; the kernels' own
-    threads are as their programs say.
+    What programs copy of constants, such as packed weights, they copy once, when the model is made. That took
+    ``prepare_seconds``, choosing the programs ``choose_seconds``, and to generate and compile their code
+    ``compile_seconds``. ``memory_bytes`` is what lies between calls, which the next run reuses. ``computed``
+    are the outputs that are no input or constant, ``checked`` the inputs whose values are looked at before a
+    run. Names are the model's own. Runs in several threads go one after the other; the kernels' own threads
+    are as their programs say.
     """
 
     def __init__(self, graph: Graph, choose: Choose | None = None, policy: str = "reassoc") -> None:
@@ -53,7 +55,9 @@ class Model:
         GraphError where one cannot be compiled, or has other arrays than its kernel. Compilers wait while the
         machine measures."""
         self.graph = graph
+        begin = time.perf_counter()
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
+        chosen = time.perf_counter()
         parts = {name: parts_of(graph, name, program) for name, program in self.programs.items()}
         codes = {
             (name, part): _code(program, policy)
@@ -61,6 +65,7 @@ class Model:
             for part, program in both.items()
         }
         functions = _loaded(codes)
+        self.choose_seconds, self.compile_seconds = chosen - begin, time.perf_counter() - chosen
         self.workspace_bytes = max((code.workspace_bytes for code in codes.values()), default=0)
         self._workspace = aligned(self.workspace_bytes)
         places = plan(graph)
@@ -69,13 +74,19 @@ class Model:
         self._promises = promises(graph)
         self._distinct = _distinct(graph)
         self._labels = {graph.label(name): name for name in graph.inputs}
-        self._computed = [n for n in graph.outputs if n not in graph.inputs and n not in graph.constants]
+        outside = {*graph.inputs, *graph.constants}
+        self._computed = [name for name in graph.outputs if name not in outside]
+        self.computed = tuple(graph.label(name) for name in self._computed)
+        self.checked = tuple(
+            graph.label(n) for n in graph.inputs if n in self._promises or n in self._distinct
+        )
         self._lock = threading.Lock()
 
         begin = time.perf_counter()
         self._constants: dict[str, Values] = {}  # those that each run reads
         self._copies: dict[tuple[str, ...], dict[str, Values]] = {}  # of others, by kernel and constants
-        self._slots: dict[str, list[tuple[Any, int]]] = {n: [] for n in (*graph.inputs, *graph.outputs)}
+        own = {graph.label(name): list[tuple[Any, int]]() for name in (*graph.inputs, *graph.outputs)}
+        self._slots = own  # of each run's own arrays: pointers, and which of them, by the model's names
         base = self._memory.ctypes.data
         between = {name: base + offset for name, offset in places.offsets.items()}
         # Each step is a function, and what it is called with.
@@ -103,8 +114,9 @@ class Model:
         arrays = (*program.inputs, *program.outputs)
         pointers = (ctypes.c_void_p * len(arrays))(*(known[array] for array in arrays))
         for number, array in enumerate(arrays):
-            if tensors.get(array) in self._slots:
-                self._slots[tensors[array]].append((pointers, number))
+            label = self.graph.label(tensors[array]) if array in tensors else ""
+            if label in self._slots:
+                self._slots[label].append((pointers, number))
         return functions[call.kernel, EACH_RUN], pointers
 
     def _constant(self, name: str) -> int:
@@ -136,12 +148,18 @@ class Model:
         """
         given = self._taken(inputs)
         outputs = self._outputs()
+        self.run_at(self._places(given, outputs))
+        return self._results(given, outputs)
+
+    def run_at(self, places: Mapping[str, int]) -> None:
+        """Run on a caller's memory: the addresses of dense arrays of all inputs, and of the outputs that are
+        ``computed``, by the model's names. What the inputs that are ``checked`` hold is the caller's to
+        ``check``."""
         with self._lock:
-            self._bind({**given, **outputs})
+            self._bind(places)
             workspace = self._workspace.ctypes.data
             for function, pointers in self._steps:
                 function(pointers, workspace)
-        return self._results(given, outputs)
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[Share]:
         """How long each call takes in whole runs of the model, one after the other: the least of several.
@@ -152,7 +170,7 @@ class Model:
         outputs = self._outputs()
         least = [float("inf")] * len(self._steps)
         with self._lock:
-            self._bind({**given, **outputs})
+            self._bind(self._places(given, outputs))
             workspace = self._workspace.ctypes.data
             for _ in range(runs):
                 for number, (function, pointers) in enumerate(self._steps):
@@ -184,22 +202,28 @@ class Model:
             if values.shape != tensor.shape or values.dtype != STORED[tensor.dtype]:
                 values = as_stored(replace(tensor, name=label), values)
             given[name] = _dense(values)
-            if name in self._promises:
-                _check_within(label, given[name], *self._promises[name])
-            if name in self._distinct and len(np.unique(given[name])) < tensor.size:
-                raise GraphError(
-                    f"The input {label} has an element twice, and its elements are to be distinct."
-                )
+            self.check(label, given[name])
         return given
+
+    def check(self, label: str, values: Values) -> None:
+        """Does an input hold what kernels count on? Raises GraphError with a sentence where it does not."""
+        name = self._labels[label]
+        if name in self._promises:
+            _check_within(label, values, *self._promises[name])
+        if name in self._distinct and len(np.unique(values)) < values.size:
+            raise GraphError(f"The input {label} has an element twice, and its elements are to be distinct.")
 
     def _outputs(self) -> dict[str, Values]:
         """An array for each output that a call gives."""
         return {name: _empty(self.graph.tensors[name]) for name in self._computed}
 
-    def _bind(self, arrays: Mapping[str, Values]) -> None:
-        for name, array in arrays.items():
-            place = array.ctypes.data
-            for pointers, number in self._slots[name]:
+    def _places(self, *arrays: Mapping[str, Values]) -> dict[str, int]:
+        """Where arrays lie, by the model's names."""
+        return {self.graph.label(name): a.ctypes.data for each in arrays for name, a in each.items()}
+
+    def _bind(self, places: Mapping[str, int]) -> None:
+        for label, place in places.items():
+            for pointers, number in self._slots[label]:
                 pointers[number] = place
 
     def _results(self, given: Mapping[str, Values], outputs: Mapping[str, Values]) -> dict[str, Values]:

@@ -1,12 +1,14 @@
-"""A graph as files: its text, and beside it the constants' values in NumPy's form (``model.dojo.npz``)."""
+"""A graph as files: its text, and beside it the constants' values in NumPy's form (``model.dojo.npz``); or as
+one piece of bytes, for a cache."""
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -33,10 +35,8 @@ def save(graph: Graph, path: str | Path) -> list[Path]:
         archive = beside(path)
         draft = archive.with_name(f"{archive.name}.{os.getpid()}.new")
         try:
-            with naming(draft), zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as file:
-                for name, values in graph.constants.items():
-                    with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, values, allow_pickle=False)
+            with naming(draft), draft.open("wb") as file:
+                _write(file, graph.constants)
             with naming(archive):
                 os.replace(draft, archive)
         finally:
@@ -58,13 +58,43 @@ def load(path: str | Path) -> Graph:
     except UnicodeDecodeError:
         raise GraphError(f"{path} is no text: name the file that was saved as model.dojo.") from None
     archive = beside(path)
-    return parse_graph(text, dict(_values(archive)) if archive.exists() else {})
+    if not archive.exists():
+        return parse_graph(text)
+    with naming(archive), archive.open("rb") as file:
+        return parse_graph(text, dict(_read(file, str(archive))))
 
 
-def _values(path: Path) -> Iterator[tuple[str, Values]]:
+def to_bytes(graph: Graph) -> bytes:
+    """A graph with its constants, as ``from_bytes`` reads it."""
+    text = print_graph(graph).encode()
+    content = io.BytesIO()
+    content.write(len(text).to_bytes(8, "little") + text)
+    _write(content, graph.constants)
+    return content.getvalue()
+
+
+def from_bytes(content: bytes | memoryview) -> Graph:
+    """Read what ``to_bytes`` gave, or somebody else. Raises GraphError with a sentence."""
+    begin = 8 + int.from_bytes(content[:8], "little")
+    try:
+        text = bytes(content[8:begin]).decode()
+    except UnicodeDecodeError:
+        raise GraphError("The graph is damaged: it begins with no text.") from None
+    return parse_graph(text, dict(_read(io.BytesIO(content[begin:]), "The archive of constants")))
+
+
+def _write(file: IO[bytes], constants: Mapping[str, Values]) -> None:
+    """An archive of arrays."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, values in constants.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, values, allow_pickle=False)
+
+
+def _read(content: IO[bytes], path: str) -> Iterator[tuple[str, Values]]:
     """The arrays in an archive, none larger than what is in the file."""
     try:
-        with naming(path), zipfile.ZipFile(path) as file:
+        with zipfile.ZipFile(content) as file:
             if sum(entry.file_size for entry in file.infolist()) > VALUES:
                 raise GraphError(f"{path} unpacks to more than {VALUES >> 30} GiB.")
             for entry in file.infolist():

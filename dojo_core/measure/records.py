@@ -146,7 +146,8 @@ class Record:
 @dataclass(frozen=True, slots=True)
 class Limit:
     """The least time that a machine was ever seen to take for something: an access pattern, so many
-    operations, a kernel. ``source`` says in words what took it; ``load``: as ``Conditions`` has it."""
+    operations, a kernel, a kernel by another library. ``source`` says in words what took it; ``load``: as
+    ``Conditions`` has it."""
 
     name: str
     seconds: float

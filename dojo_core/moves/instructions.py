@@ -47,7 +47,8 @@ class UseInstruction(Transformation[tuple[Place, str]]):
       4. their sizes are the instruction's;
       5. the operation is the instruction's, unguarded;
       6. its arrays have the instruction's dtypes;
-      7. they lie in memory as the instruction takes them; an operand may be the same in all lanes.
+      7. they lie in memory as the instruction takes them; an operand may be the same in all lanes, and the
+         rows that transpose turns may lie any distance apart, those that it writes in another array.
 
     The mark changes no value: a program that has it means the same where the target lacks the instruction,
     and runs there as it stands.
@@ -100,7 +101,7 @@ class UseInstruction(Transformation[tuple[Place, str]]):
                 if scope.size > lanes and scope.size % lanes == 0:
                     yield Move("split_scope", (place_of(program, path), lanes))
             inner = scope.body[0]
-            group = _group(name)
+            group = _group(name, scope.size if scope.size in instruction.needs else max(instruction.needs))
             if isinstance(inner, Scope) and inner.size > group and inner.size % group == 0:
                 yield Move("split_scope", (place_of(program, (*path, 0)), group))
         if refusal.code == Code.INSTRUCTION_SHAPE:
@@ -126,11 +127,11 @@ class UseInstruction(Transformation[tuple[Place, str]]):
                         yield Move("stage_read", (access.array, place_of(program, path[:1]), copy))
 
 
-def _group(name: str) -> int:
+def _group(name: str, lanes: int) -> int:
     """What one lane takes at once."""
     from dojo_core.program.unification import meaning
 
-    return meaning(name, max(INSTRUCTIONS[name].needs))[1].scopes[-1].size
+    return meaning(name, lanes)[1].scopes[-1].size
 
 
 def _inside(scope: Scope, path: Path) -> tuple[Path, Scope | Op]:

@@ -68,24 +68,12 @@ def resolve(program: Program, place: Place) -> Path:
 
 
 def place_of(program: Program, path: Path) -> Place:
-    """The canonical name of a node: by the first operation in it."""
-    return _places(program)[path]
-
-
-@fact
-def _places(program: Program) -> dict[Path, Place]:
-    names: dict[Path, Place] = {}
-    for array, operations in writers(program).items():
-        for number, leaf in enumerate(operations):
-            names[leaf.path] = Place(array, number)
-    for leaf in program.leaves:
-        place = names[leaf.path]
-        for depth in range(len(leaf.scopes) - 1, -1, -1):
-            scope = leaf.path[: depth + 1]
-            if scope in names:  # and so are those around it
-                break
-            names[scope] = Place(place.array, place.number, depth)
-    return names
+    """The canonical name of a node: by the first operation in it. Raises IndexError where there is none."""
+    node, first = program.node(path), path
+    while isinstance(node, Scope):
+        node, first = node.body[0], (*first, 0)
+    number = bisect_left(writers(program)[node.target.array], first, key=_path)
+    return Place(node.target.array, number, None if first == path else len(path) - 1)
 
 
 def scope_at(program: Program, place: Place) -> tuple[Path, Scope, tuple[Scope, ...]]:

@@ -43,7 +43,7 @@ from dojo_core.program.tree import (
 def identity_of(accumulate: str, dtype: str) -> Number:
     """The value that an accumulation leaves unchanged, in that dtype."""
     value = IDENTITY[accumulate]
-    if dtype in FLOATS or value in (0, 1):
+    if dtype in (*FLOATS, "i128") or value in (0, 1):
         return Number(value)
     least, most = extremes(dtype)
     return Number(least if accumulate == "max" else most)

@@ -19,7 +19,8 @@ from dojo_core.primitives import Builder, Condition
 from dojo_core.primitives.array import is_identifier
 from dojo_core.primitives.contractions import contract_named, parsed_form
 from dojo_core.program.dtypes import COMPARISONS, STORAGE, STORAGE_INTEGERS
-from dojo_core.program.tree import DTYPE_BYTES, Access
+from dojo_core.program.functions import IDENTITY
+from dojo_core.program.tree import NUMBER_DTYPES, Access
 
 View = primitives.Array
 
@@ -167,9 +168,13 @@ class Array:
 
     def to(self, dtype: str) -> Array:
         """Converted to another dtype."""
-        if dtype not in DTYPE_BYTES:
-            raise KernelError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(DTYPE_BYTES)}.")
+        if dtype not in NUMBER_DTYPES:
+            raise KernelError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(NUMBER_DTYPES)}.")
         return self._of(primitives.convert(self.owner.builder, self.view, dtype))
+
+    def bitcast(self, dtype: str) -> Array:
+        """The bits of each element as another dtype of the same size, ``x.bitcast("i32")``."""
+        return self._of(primitives.bitcast(self.owner.builder, self.view, dtype))
 
     def named(self, name: str) -> Array:
         """The same, under this name in the program's text."""
@@ -288,6 +293,39 @@ class Array:
                 raise KernelError(f"Axis {name} is {mine[name]} long in {self} and {size} in {index}.")
         wanted = tuple(dict.fromkeys(names))
         return self.owner.array(wanted, contract_named(b, [names], wanted, [gathered]))
+
+    def scatter(self, axis: str, index: Array, updates: Array, accumulate: str = "") -> Array:
+        """A copy in which the places that an integer array says have other values: those of ``updates``, the
+        later where two have one place, or what comes of accumulating all of them (``+ * max min``).
+
+        ``rows.scatter("n", i, updates)`` has updates of the axes of ``rows`` with those of ``i`` for n. Axes
+        that both have are the same one, and places are brought into the axis, as ``take`` does. Where the
+        domain of ``i`` is distinct its updates may run at once.
+        """
+        number = self.axis(axis, "to scatter into")
+        for array in (index, updates):
+            if not isinstance(array, Array):
+                raise KernelError(f"scatter takes arrays of the kernel, and {array!r} is none.")
+        if accumulate not in ("", *IDENTITY):
+            raise KernelError(f"scatter accumulates with {', '.join(IDENTITY)}, or not at all ('').")
+        common_dtype("", (self, updates))
+        others = tuple(a for a in self.axes if a[0] != axis and a[0] not in index.names)
+        wanted = (*index.axes, *others)
+        mine = dict(self.axes)
+        if sorted(wanted) != sorted(updates.axes) or any(
+            n != axis and mine.get(n, s) != s for n, s in wanted
+        ):
+            raise KernelError(
+                f"{updates} does not go into {self} at {index}: its axes are those of {index}, and of {self} "
+                f"all but {axis}."
+            )
+        names = [name for name, _ in wanted]
+        places: list[View | int] = [0 if name == axis else names.index(name) for name in self.names]
+        places[number] = _aligned(index, index.view, names)
+        view = primitives.scatter(
+            self.owner.builder, self.view, _aligned(updates, updates.view, names), places, accumulate
+        )
+        return self._of(view)
 
     def split(self, axis: str, into: str, **sizes: int) -> Array:
         """An axis as several, the first the outermost: ``x.split("c", "h d", h=8)``.

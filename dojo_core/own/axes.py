@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from dojo_core.primitives import BuildError
-from dojo_core.program.tree import DTYPE_BYTES
+from dojo_core.program.tree import NUMBER_DTYPES
 
 Axes = tuple[tuple[str, int], ...]  # names and sizes, in order
 Number = int | float
@@ -21,7 +21,7 @@ def is_axis_name(name: object) -> bool:
     return (
         isinstance(name, str)
         and re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) is not None
-        and name not in DTYPE_BYTES
+        and name not in NUMBER_DTYPES
     )
 
 

@@ -16,19 +16,23 @@ from dojo_core.own.arrays import _TRACE, Array, Trace, checked_name
 from dojo_core.own.axes import KernelError, axes_named, is_axis_name
 from dojo_core.primitives import Builder, BuildError
 from dojo_core.program.interpret import interpret
-from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.program.tree import NUMBER_DTYPES, Program
 
 Result = Array | Mapping[str, Array]
+Promise = tuple[float, float] | tuple[float, float, str]
+"""A domain: between which values an input's lie, and perhaps the word distinct."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input as declared: its axes' names, its dtype, and where its values lie (None: anywhere)."""
+    """One input as declared: its axes' names, its dtype, where its values lie (None: anywhere), and whether
+    no two of them are the same."""
 
     name: str
     axes: tuple[str, ...]
     dtype: str = "f32"
     domain: tuple[float, float] | None = None
+    distinct: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class OwnKernel:
 def kernel(
     sizes: Mapping[str, int],
     *,
-    domains: Mapping[str, tuple[float, float]] | None = None,
+    domains: Mapping[str, Promise] | None = None,
     name: str = "",
     **inputs: str,
 ) -> Callable[[Callable[..., Result]], OwnKernel]:
@@ -102,8 +106,9 @@ def kernel(
     ``sizes`` are those of the axes by name. Each input has its axes as a string, letters or words that stand
     apart, ``"mn"`` or ``"row col"``, and may have a dtype behind them, ``"mn f16"`` (f32 where none is
     named); ``""`` is a scalar. ``domains`` bounds the values of
-    inputs, ``{"x": (0.1, 10)}``; without one they are normal, with some adversarial rows. The function gives
-    one array, the output ``y``, or several by name. Raises KernelError with a sentence.
+    inputs, ``{"x": (0.1, 10)}``; without one they are normal, with some adversarial rows. ``{"i": (0, 127,
+    "distinct")}`` promises of integers besides that no two of them are the same. The function gives one
+    array, the output ``y``, or several by name. Raises KernelError with a sentence.
     """
 
     def build(function: Callable[..., Result]) -> OwnKernel:
@@ -129,9 +134,9 @@ def _listed(names: Any) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _input(name: str, form: str, sizes: Mapping[str, int], domain: tuple[float, float] | None) -> Input:
+def _input(name: str, form: str, sizes: Mapping[str, int], domain: Promise | None) -> Input:
     words = form.split()
-    dtype = words.pop() if words and words[-1] in DTYPE_BYTES else "f32"
+    dtype = words.pop() if words and words[-1] in NUMBER_DTYPES else "f32"
     axes = axes_named(" ".join(words), sizes)
     if not all(map(is_axis_name, axes)):
         raise KernelError(
@@ -139,12 +144,16 @@ def _input(name: str, form: str, sizes: Mapping[str, int], domain: tuple[float, 
         )
     if len(set(axes)) < len(axes):
         raise KernelError(f"Input {name} has an axis twice in {form!r}: give each its own name.")
-    if domain is not None:
-        low, high = domain
-        if not (-1e300 < low <= high < 1e300):
-            raise KernelError(f"The domain of {name} is two finite numbers, the lower first, not {domain}.")
-        domain = (low, high)
-    return Input(checked_name(name, "an input"), axes, dtype, domain)
+    checked_name(name, "an input")
+    if domain is None:
+        return Input(name, axes, dtype)
+    low, high, *more = domain
+    if not (-1e300 < low <= high < 1e300) or more not in ([], ["distinct"]):
+        raise KernelError(
+            f"The domain of {name} is two finite numbers, the lower first, and perhaps the word 'distinct', "
+            f"not {domain}."
+        )
+    return Input(name, axes, dtype, (low, high), bool(more))
 
 
 def _built(
@@ -189,7 +198,9 @@ def _declared(trace: Trace, each: Input) -> Array:
         known = _listed(trace.sizes)
         raise KernelError(f"Axis {missing[0]!r} of input {each.name} has no size; the sizes given: {known}.")
     shape = [trace.sizes[axis] for axis in each.axes]
-    return trace.array(each.axes, trace.builder.input(each.name, each.dtype, shape, each.domain))
+    return trace.array(
+        each.axes, trace.builder.input(each.name, each.dtype, shape, each.domain, each.distinct)
+    )
 
 
 def _outputs(name: str, result: object) -> dict[str, Array]:

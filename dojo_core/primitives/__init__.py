@@ -11,12 +11,14 @@ from dojo_core.primitives.constants import constant
 from dojo_core.primitives.contractions import contract
 from dojo_core.primitives.convolutions import convolve, convolve_transposed
 from dojo_core.primitives.copies import concatenate, pad, split, stack, tile
-from dojo_core.primitives.elementwise import convert, elementwise, formula, iterator, select
+from dojo_core.primitives.elementwise import bitcast, convert, elementwise, formula, iterator, select
 from dojo_core.primitives.gathering import gather, gather_along
 from dojo_core.primitives.pooling import max_pool_with_places, pool
+from dojo_core.primitives.recurrences import recurrence
 from dojo_core.primitives.reductions import arg_reduce, mean, reduce
 from dojo_core.primitives.scans import scan
 from dojo_core.primitives.scattering import scatter
+from dojo_core.primitives.top import top
 from dojo_core.primitives.views import (
     broadcast,
     flip,
@@ -34,6 +36,7 @@ __all__ = [
     "Builder",
     "Condition",
     "arg_reduce",
+    "bitcast",
     "broadcast",
     "concatenate",
     "condition",
@@ -54,6 +57,7 @@ __all__ = [
     "mean",
     "pad",
     "pool",
+    "recurrence",
     "reduce",
     "reshape",
     "scan",
@@ -64,6 +68,7 @@ __all__ = [
     "squeeze",
     "stack",
     "tile",
+    "top",
     "transpose",
     "unsqueeze",
     "window",

@@ -16,7 +16,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.tables import Index, composed
 from dojo_core.program.text import parse
 from dojo_core.program.tree import (
-    DTYPE_BYTES,
+    NUMBER_DTYPES,
     Access,
     Buffer,
     Dim,
@@ -38,6 +38,7 @@ class _Input:
     dtype: str
     shape: Shape
     domain: tuple[float, float] | None
+    distinct: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,16 +68,24 @@ class Builder:
     # -------------------------------------------------------------- interface
 
     def input(
-        self, name: str, dtype: str, shape: Iterable[int], domain: tuple[float, float] | None = None
+        self,
+        name: str,
+        dtype: str,
+        shape: Iterable[int],
+        domain: tuple[float, float] | None = None,
+        distinct: bool = False,
     ) -> Array:
-        """An input; ``domain`` is the promise that its values lie between the two.
+        """An input; ``domain`` is the promise that its values lie between the two, ``distinct`` that no two
+        of them are the same: whole numbers of a domain that has as many.
 
-        One without elements is left out of the text. Raises BuildError for a name, dtype or size that the
-        text form does not take.
+        One without elements is left out of the text. Raises BuildError for a name, dtype, size or promise
+        that the text form does not take.
         """
         _checked(name, "an input")
         checked_dtype(dtype)
         sizes = tuple(shape)
+        if distinct and domain is None:
+            raise BuildError(f"The input {name} is distinct in no domain: say between which values it lies.")
         if name in self.inputs:
             raise BuildError(f"There is an input {name} already: give each its own name.")
         if any(isinstance(size, bool) or not isinstance(size, int) or size < 0 for size in sizes):
@@ -84,7 +93,7 @@ class Builder:
         axes = tuple(map(axis_of, sizes))
         if 0 in sizes:
             return Array(dtype, Number(0), axes)
-        self.inputs[name] = _Input(dtype, sizes, domain)
+        self.inputs[name] = _Input(dtype, sizes, domain, distinct)
         return Array(dtype, Access(name, _places(sizes)), axes)
 
     def output(self, name: str, array: Array) -> None:
@@ -196,7 +205,7 @@ class Builder:
             tuple(self.outputs),
             tuple(buffers),
             tuple(_renamed(node, names, places) for node in body),
-            domains=tuple(Domain(name, *i.domain) for name, i in self.inputs.items() if i.domain),
+            domains=tuple(Domain(name, *i.domain, i.distinct) for name, i in self.inputs.items() if i.domain),
         )
 
     def _names(self, needed: set[str]) -> dict[str, str]:
@@ -242,8 +251,8 @@ def nest(sizes: Sequence[int], body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def checked_dtype(dtype: str) -> str:
     """Raises BuildError for a dtype that there is not."""
-    if dtype not in DTYPE_BYTES:
-        raise BuildError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(DTYPE_BYTES)}.")
+    if dtype not in NUMBER_DTYPES:
+        raise BuildError(f"There is no dtype {dtype!r}. The dtypes are {', '.join(NUMBER_DTYPES)}.")
     return dtype
 
 

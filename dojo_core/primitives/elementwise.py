@@ -15,9 +15,19 @@ from dojo_core.primitives.builder import Builder, checked_dtype, nest
 from dojo_core.primitives.views import matched
 from dojo_core.program.affine import Affine
 from dojo_core.program.arithmetic import rounded
-from dojo_core.program.dtypes import COMPARISONS, FLOATS, HALVES, INTEGERS, arithmetic, extremes, holds
+from dojo_core.program.dtypes import (
+    COMPARISONS,
+    FLOATS,
+    HALVES,
+    INTEGERS,
+    KEY_ELEMENTS,
+    arithmetic,
+    bitcast_dtypes,
+    extremes,
+    holds,
+)
 from dojo_core.program.functions import FUNCTIONS, IDENTITY
-from dojo_core.program.tree import DTYPE_BYTES, Access, Number, Op, Operand, substituted
+from dojo_core.program.tree import NUMBER_DTYPES, Access, Number, Op, Operand, substituted
 
 Value = Array | int | float
 
@@ -31,7 +41,7 @@ ENCODINGS = {
 }
 
 # The dtypes of results that do not hang on the operands'.
-RESULTS = {**dict(zip(DTYPE_BYTES, DTYPE_BYTES, strict=True)), "keyindex": "i64", "keyvalue": "f32"}
+RESULTS = {**dict(zip(NUMBER_DTYPES, NUMBER_DTYPES, strict=True)), "keyindex": "i64"}
 
 _SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "pow",
@@ -104,6 +114,18 @@ def convert(b: Builder, array: Array, dtype: str) -> Array:
     if isinstance(array.operand, Number):
         return Array(dtype, Number(_rounded(array.operand.value, dtype)), array.axes)
     return array if array.dtype == dtype else elementwise(b, dtype, array, dtype=dtype)
+
+
+def bitcast(b: Builder, array: Array, dtype: str) -> Array:
+    """The bits of each element as another dtype of the same size. Raises BuildError where it has another."""
+    checked_dtype(dtype)
+    if array.dtype == dtype:
+        return array
+    if not any({array.dtype, dtype} <= set(alike) for alike in bitcast_dtypes().values()):
+        raise BuildError(f"The bits of {array.dtype} are none of {dtype}.")
+    if not isinstance(array.operand, Access):  # a number has bits once it is an element
+        array = b.copy(array, whole=True)
+    return elementwise(b, "bitcast", array, dtype=dtype)
 
 
 def _rounded(value: int | float, dtype: str) -> int | float:
@@ -237,8 +259,15 @@ def _folded(function: str, operands: Sequence[Array], dtype: str) -> Operand | N
     return form
 
 
-def _dtype(function: str, operands: Sequence[Array]) -> str:
-    """The dtype of a call's result."""
+def _dtype(function: str, operands: Sequence[Array], wanted: str | None = None) -> str:
+    """The dtype of a call's result, ``wanted`` where it may be that."""
+    if function == "keyvalue":
+        elements = KEY_ELEMENTS[operands[0].dtype]
+        return wanted if wanted in elements else elements[0]
+    if function == "bitcast":
+        if wanted is None:
+            raise BuildError("A bitcast says to which dtype.")
+        return wanted
     if function in COMPARISONS:
         return "bool"
     return RESULTS.get(function) or joint_dtype(_values(function, operands))
@@ -270,12 +299,12 @@ class _Evaluation:
             value = self.value(term)
             return self.stored("", [value], value.dtype) if dtype is None else self.converted(value, dtype)
         operands = [self.value(t) for t in term.operands]
-        natural = _dtype(term.function, operands)
+        natural = _dtype(term.function, operands, dtype)
         if dtype is None:
             dtypes = {a.dtype for a in self.variables.values() if not a.is_free} - {"bool"}
             narrow = len(dtypes) == 1 and dtypes <= set(HALVES) and natural == "f32"
             dtype = dtypes.pop() if narrow and term.function not in RESULTS else natural
-        if term.function in RESULTS:
+        if term.function in (*RESULTS, "keyvalue", "bitcast"):
             exact = holds(dtype, natural)
         else:
             exact = all(holds(dtype, o.dtype) for o in _values(term.function, operands) if not o.is_free)

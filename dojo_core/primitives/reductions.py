@@ -11,7 +11,7 @@ from dojo_core.primitives.conditions import Condition, guard_of
 from dojo_core.primitives.elementwise import convert, elementwise, formula, identity, iterator
 from dojo_core.primitives.views import axis_number, broadcast, same_factors
 from dojo_core.program.affine import Affine
-from dojo_core.program.dtypes import FLOATS, HALVES, holds
+from dojo_core.program.dtypes import HALVES, key_of
 from dojo_core.program.tree import Access, Number, Op, substituted
 
 
@@ -157,24 +157,13 @@ def arg_reduce_over(
 ) -> tuple[Array, Array]:
     """The largest or least over axes, and the least of the ``places`` of those equal to it.
 
-    Of what f32 holds, an element and its place are one key, so that it is one pass; others are compared with
-    the result in a second one.
+    An element and its place are one key, so that it is one pass.
     """
     array, places = same_factors(b, [array, broadcast(b, places, array.shape)])
     gone = axes_of(array, axes)
-    if holds("f32", array.dtype):
-        start = Number(identity(accumulation, "i64"))
-        key = _accumulated(
-            b, accumulation, f"{accumulation}key", [array, places], gone, keepdims, start, "i64"
-        )
-        value = elementwise(b, "keyvalue", key, dtype="f32")
-        place = elementwise(b, "keyindex", key, dtype="i64")
-        return convert(b, value, array.dtype), convert(b, place, places.dtype)
-    value = reduce(b, accumulation, array, axes, keepdims=True)
-    # Where there is a NaN the result is one, which equals nothing: the first of them is the place.
-    found = "(x == m) | isnan(x)" if array.dtype in FLOATS else "x == m"
-    at = formula(
-        b, f"select({found}, i, none)", dtype=places.dtype, x=array, m=value, i=places, none=math.inf
-    )
-    place = reduce(b, "min", broadcast(b, at, array.shape), axes, keepdims=True)
-    return (value, place) if keepdims else (without(value, gone), without(place, gone))
+    dtype, compared = key_of(array.dtype)
+    start = Number(identity(accumulation, dtype))
+    key = _accumulated(b, accumulation, f"{accumulation}key", [array, places], gone, keepdims, start, dtype)
+    value = elementwise(b, "keyvalue", key, dtype=compared)
+    place = elementwise(b, "keyindex", key, dtype="i64")
+    return convert(b, value, array.dtype), convert(b, place, places.dtype)

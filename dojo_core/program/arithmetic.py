@@ -17,6 +17,7 @@ from dojo_core.program.dtypes import (
     FLOATS,
     HALVES,
     KEYS,
+    OF_BITS,
     SHIFTS,
     STORAGE_FLOATS,
     compute_dtype,
@@ -26,15 +27,16 @@ from dojo_core.program.dtypes import (
     reaching_integers,
 )
 from dojo_core.program.minifloats import minifloat_codes, minifloat_values
-from dojo_core.program.tree import DTYPE_BYTES, Access, Op, Program
+from dojo_core.program.tree import DTYPE_BYTES, NUMBER_DTYPES, Access, Op, Program
 
 Array = npt.NDArray[Any]
 
 
 def storage_dtype(dtype: str) -> type[np.generic]:
-    """What the interpreter keeps a dtype in: float64, uint64 (u64) or int64 wrapped to its bits."""
-    if dtype == "u64":
-        return np.uint64
+    """What the interpreter keeps a dtype in: float64, uint64 (u64), Python's integers (i128), or int64
+    wrapped to its bits."""
+    if dtype in ("u64", "i128"):
+        return np.uint64 if dtype == "u64" else np.object_
     return np.float64 if dtype in (*FLOATS, *STORAGE_FLOATS) else np.int64
 
 
@@ -188,7 +190,7 @@ def held(value: Array, dtype: str) -> Array:
         inside = np.where(above | below | np.isnan(whole), 0, whole).astype(kind)
         return np.where(above, kind(most), np.where(below, kind(least), inside))
     whole = whole.astype(kind)
-    if dtype in ("i64", "u64"):
+    if dtype in ("i64", "u64", "i128"):
         return whole
     return (whole - least) % (most - least + 1) + least
 
@@ -203,31 +205,63 @@ def _whole(of_reals: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: of_reals(x) if np.asarray(x).dtype.kind == "f" else x
 
 
-_LOW = np.int64(2**32 - 1)
+def _bitcast(value: Array, have: str, want: str) -> Array:
+    """The same bits as another dtype of the same size."""
+    size = DTYPE_BYTES[have]
+    if have == "bf16":
+        bits: Array = bf16_bits(np.asarray(value, np.float32))
+    else:
+        held_in = np.dtype(f"{have[0]}{size}")
+        bits = np.ascontiguousarray(value, held_in).view(f"u{size}").reshape(np.shape(value))
+    if want == "bf16":
+        return bf16_value(bits)
+    return np.asarray(bits.view(f"{want[0]}{size}"), storage_dtype(want))
+
+
+def _of_bits(function: str, operands: Sequence[Array], taken: str, given: str) -> Array:
+    """What sees a number as bits: a function of keys, or a bitcast, from one dtype to another."""
+    if function in KEYS:
+        return _key(operands[0], operands[1], given, taken, function == "maxkey")
+    if function == "keyindex":
+        return _key_index(operands[0], taken)
+    return (_key_value if function == "keyvalue" else _bitcast)(operands[0], taken, given)
 
 
 def _ordered(bits: Array) -> Array:
-    """The bits of f32 as integers in the order of the numbers, and back."""
-    return np.asarray(bits ^ ((bits >> np.int32(31)) & np.int32(2**31 - 1)))
+    """The bits of floating-point numbers as integers in the order of the numbers, and back."""
+    most = np.iinfo(bits.dtype).max
+    return np.asarray(bits ^ ((bits >> (bits.dtype.itemsize * 8 - 1)) & most), bits.dtype)
 
 
-def _key(x: Array, i: Array, first: bool) -> Array:
-    """An f32 and its place as one i64; ``first``: the first of equals is the greatest, and NaN too."""
-    single = np.asarray(x, np.float32) + np.float32(0)  # -0 is +0
-    bits = _ordered(np.ascontiguousarray(single).view(np.int32).reshape(np.shape(single)))
-    order = np.where(np.isnan(single), np.int32(2**31 - 1 if first else -(2**31)), bits).astype(np.int64)
-    place = (np.asarray(i, np.int64) << np.int64(1)) & _LOW
-    return np.asarray((order << np.int64(32)) | (place ^ _LOW if first else place))
+def _key(x: Array, i: Array, key: str, element: str, first: bool) -> Array:
+    """An element and its place as one integer; ``first``: the first of equals is the greatest, NaN too."""
+    half = 4 * DTYPE_BYTES[key]  # bits of each of the two
+    least, most = extremes(f"i{half}")
+    order = np.asarray(x)
+    if element in FLOATS:
+        given = np.asarray(x, f"f{half // 8}") + np.zeros((), f"f{half // 8}")  # -0 is +0
+        bits = _ordered(np.ascontiguousarray(given).view(f"i{half // 8}").reshape(np.shape(given)))
+        order = np.where(np.isnan(given), most if first else least, bits)
+    upper = order.astype(storage_dtype(key)) + (least if element[0] == "u" else 0)
+    low = (np.asarray(i, np.int64).astype(storage_dtype(key)) << 1) & (2**half - 1)
+    return np.asarray((upper << half) | (low ^ (2**half - 1) if first else low), storage_dtype(key))
 
 
-def _key_index(k: Array) -> Array:
-    low = np.asarray(k, np.int64) & _LOW
-    return np.asarray((np.where(low & 1, low ^ _LOW, low)) >> np.int64(1))
+def _key_index(k: Array, key: str) -> Array:
+    most = 2 ** (4 * DTYPE_BYTES[key]) - 1
+    low = np.asarray(k, storage_dtype(key)) & most
+    return np.asarray(np.where(low & 1 != 0, low ^ most, low) >> 1, np.int64)
 
 
-def _key_value(k: Array) -> Array:
-    high = np.ascontiguousarray(np.asarray(k, np.int64) >> np.int64(32), np.int32).reshape(np.shape(k))
-    return np.asarray(_ordered(high).view(np.float32), np.float64)
+def _key_value(k: Array, key: str, element: str) -> Array:
+    half = 4 * DTYPE_BYTES[key]
+    upper = np.asarray(np.asarray(k, storage_dtype(key)) >> half, storage_dtype(key))
+    if element[0] == "u":
+        upper = upper - extremes(f"i{half}")[0]
+    if element not in FLOATS:
+        return np.asarray(upper, storage_dtype(element))
+    bits = np.ascontiguousarray(upper, f"i{half // 8}").reshape(np.shape(k))
+    return np.asarray(_ordered(bits).view(f"f{half // 8}"), np.float64)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -285,12 +319,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": lambda x, y: np.power(np.asarray(x, np.float64), y),
     "fma": lambda a, b, c: a * b + c,
     "select": lambda c, a, b: np.where(c != 0, a, b),
-    "maxkey": partial(_key, first=True),
-    "minkey": partial(_key, first=False),
-    "keyindex": _key_index,
-    "keyvalue": _key_value,
 }
-FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in DTYPE_BYTES})
+FUNCTIONS.update({dtype: partial(_converted, dtype=dtype) for dtype in NUMBER_DTYPES})
 
 ACCUMULATIONS: dict[str, Combination] = {
     "+": _Sum(np.add),
@@ -366,7 +396,7 @@ class Meaning:
         if op.function not in DTYPE_BYTES:
             # A number or an iterator takes the operation's dtype (what select tests keeps its own).
             first = 1 if op.function == "select" else 0
-            wanted = [operand_dtype(op, k, dtype) for k in range(len(operands))]
+            wanted = [operand_dtype(op, k, dtype, self.dtypes) for k in range(len(operands))]
             operands = [
                 o if isinstance(written, Access) or k < first else self._literal(op, o, wanted[k])
                 for k, (o, written) in enumerate(zip(operands, op.operands, strict=True))
@@ -375,6 +405,8 @@ class Meaning:
                 np.asarray(o, np.float64) if taken in FLOATS else o
                 for o, taken in zip(operands, wanted, strict=True)
             ]
+            if op.function in OF_BITS:
+                return _of_bits(op.function, operands, wanted[0], dtype)
             if dtype == "u64":  # beside int64 NumPy would compute in float64
                 operands = [*operands[:first], *(np.asarray(o).astype(np.uint64) for o in operands[first:])]
         if op.function in (*SHIFTS, "not"):  # of so many bits, a bool of one

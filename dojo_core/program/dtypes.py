@@ -29,8 +29,11 @@ UNSIGNED = ("u64", "u32", "u16", "u8")
 INTEGERS = ("i64", "i32", "i16", "i8", *UNSIGNED)
 ARITHMETIC = (*FLOATS, *INTEGERS, "bool")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=", "isnan", "isinf")  # 0 or 1, whatever the target's dtype
-KEYS = ("maxkey", "minkey")  # an f32 and where it stood as one i64, whose order has both
+KEYS = ("maxkey", "minkey")  # an element and where it stood as one integer, whose order has both
+# What keys of each dtype are made of; what one of these holds becomes that first.
+KEY_ELEMENTS = {"i64": ("f32", "i32", "u32"), "i128": ("f64", "i64", "u64")}
 OF_KEYS = ("keyindex", "keyvalue")
+OF_BITS = (*KEYS, *OF_KEYS, "bitcast")  # which see a number as bits
 OF_REALS = (
     "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos",
     "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "pow",
@@ -77,7 +80,7 @@ def holds(wide: str, narrow: str) -> bool:
     """Is every value of ``narrow`` one of ``wide``, so that what is computed in that takes it as it is?"""
     if wide == narrow:
         return True
-    if wide in STORAGE:
+    if wide in STORAGE or "i128" in (wide, narrow):
         return False
     if narrow in STORAGE_FLOATS:  # f16 has as many exponents as f8e5m2, bf16 as f8e8m0fnu
         return wide in FLOATS and (wide, narrow) != ("f16", "f8e8m0fnu")
@@ -107,17 +110,45 @@ def compute_dtype(op: Op, dtypes: Mapping[str, str]) -> str:
         return op.function
     if op.function in COMPARISONS:
         return _compared(op, [dtypes[a.array] for a in op.sources])
-    if op.function == "keyvalue":
-        return "f32"
+    if op.function == "bitcast":
+        return dtypes[op.target.array]
     target = arithmetic(dtypes[op.target.array])
+    if op.function == "keyvalue":
+        elements = KEY_ELEMENTS[key_read(op, dtypes)]
+        return target if target in elements else elements[0]
     return "i64" if target == "bool" and op.function not in ("", "select", *LOGICAL) else target
 
 
-def operand_dtype(op: Op, number: int, computed: str) -> str:
+def operand_dtype(op: Op, number: int, computed: str, dtypes: Mapping[str, str]) -> str:
     """The dtype in which a function takes an operand: the one that it is computed in, but for keys."""
     if op.function in KEYS:
-        return "i64" if number else "f32"
-    return "i64" if op.function in OF_KEYS else computed
+        return "i64" if number else key_element(op, computed, dtypes)
+    if op.function == "bitcast":
+        return dtypes[op.sources[0].array]
+    return key_read(op, dtypes) if op.function in OF_KEYS else computed
+
+
+def key_element(op: Op, key: str, dtypes: Mapping[str, str]) -> str:
+    """The dtype in which keys of a dtype compare an operation's element: its own, or the floating-point one
+    that holds it."""
+    element, elements = op.operands[0], KEY_ELEMENTS[key]
+    own = dtypes[element.array] if isinstance(element, Access) else ""
+    return own if own in elements else elements[0]
+
+
+def key_of(dtype: str) -> tuple[str, str]:
+    """The dtype of the shortest keys of elements of a dtype, and that in which these compare them."""
+    return next(
+        (key, dtype if dtype in elements else elements[0])
+        for key, elements in KEY_ELEMENTS.items()
+        if dtype in elements or holds(elements[0], dtype)
+    )
+
+
+def key_read(op: Op, dtypes: Mapping[str, str]) -> str:
+    """The dtype of the key that something is taken out of."""
+    key = op.operands[0]
+    return "i128" if isinstance(key, Access) and dtypes[key.array] == "i128" else "i64"
 
 
 def _compared(op: Op, reads: list[str]) -> str:
@@ -164,6 +195,12 @@ def _fits(number: int | float, dtype: str) -> bool:
 def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     """Why an operation's mix of dtypes is refused, and what to do; None where it is sound."""
     target = dtypes[op.target.array]
+    if op.function == "bitcast":
+        return _bitcast_fault(op, target, dtypes)
+    if op.function in (*KEYS, *OF_KEYS):
+        return _key_fault(op, dtypes)
+    if "i128" in (target, *(dtypes[a.array] for a in op.sources)):
+        return _wide_key_fault(op, target, dtypes)
     if target in STORAGE and not _stores(op, target, dtypes):
         message = f"{target}, the dtype of {op.target.array}, is stored and converted, not computed in"
         wider = "i32" if target in STORAGE_INTEGERS else "f32"
@@ -173,8 +210,6 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
             message = f"{op.target.array} is {target}, which does not hold every {op.function}"
             return message, f"Convert to {target}, or give {op.target.array} the dtype {op.function}."
         return _number_fault(op.operands[0], op.function)
-    if op.function in (*KEYS, *OF_KEYS):
-        return _key_fault(op, dtypes)
     try:
         computed = compute_dtype(op, dtypes)
     except ValueError as error:
@@ -217,19 +252,75 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
 
 def _key_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
     array, target = op.target.array, dtypes[op.target.array]
-    given = "f32" if op.function == "keyvalue" else "i64"
-    if target != given and not (given == "f32" and target == "f64"):
-        message = f"{op.function} gives an {given}, and {array} is {target}"
-        return message, f"Give {array} the dtype {given}, and convert what comes of it in a line of its own."
+    given: tuple[str, ...] = ("i64",)
+    if op.function == "keyvalue":
+        given = KEY_ELEMENTS[key_read(op, dtypes)]
+    elif op.function in KEYS:
+        given = tuple(KEY_ELEMENTS)
+    if target not in given and not (given[0] == "f32" and target == "f64"):
+        named = f"{', '.join(given[:-1])} or {given[-1]}" if given[1:] else given[0]
+        message = f"{op.function} gives an {named}, and {array} is {target}"
+        return message, f"Give {array} the dtype {named}, and convert what comes of it in a line of its own."
+    if target == "i128" and op.accumulate in ("+", "*"):
+        return f"{array} is i128, a key, of which nothing is computed", f"Write {op.function[:3]}=."
     for number, operand in enumerate(op.operands):
-        wanted = operand_dtype(op, number, given)
+        wanted = operand_dtype(op, number, target, dtypes)
         if isinstance(operand, Access) and not holds(wanted, dtypes[operand.array]):
-            message = f"{operand.array} is {dtypes[operand.array]}, and {op.function} takes an {wanted} there"
+            have = dtypes[operand.array]
+            message = f"{operand.array} is {have}, and {op.function} takes an {wanted} there"
+            if op.function in KEYS and not number and target == "i64":
+                message = f"{operand.array} is {have}, of which there are no keys in i64"
+                return message, f"Give {array} the dtype i128."
             return message, f"Convert it in a line of its own, such as: t[{{0}}] = {wanted}({operand})"
         fault = _number_fault(operand, wanted)
         if fault is not None:
             return fault
     return None
+
+
+def bitcast_dtypes() -> dict[int, list[str]]:
+    """The dtypes whose bits are seen as each other's, by their bytes."""
+    sized: dict[int, list[str]] = {}
+    for dtype in (*FLOATS, *INTEGERS):
+        sized.setdefault(DTYPE_BYTES[dtype], []).append(dtype)
+    return sized
+
+
+def _bitcast_fault(op: Op, target: str, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
+    source = op.operands[0]
+    if not isinstance(source, Access):
+        return f"bitcast takes an element of an array, not {source}", "Write it to an array in a line before."
+    if op.accumulate:
+        return "bitcast is a line of its own", f"Write it to a temporary, and then {op.accumulate}= that."
+    have = dtypes[source.array]
+    if have != target and any({have, target} <= set(alike) for alike in bitcast_dtypes().values()):
+        return None
+    message = f"{source.array} is {have}, whose bits are none of {target}, the dtype of {op.target.array}"
+    alike = [d for d in bitcast_dtypes().get(DTYPE_BYTES[have], ()) if d != have and have in ARITHMETIC]
+    if not alike or have == "bool":
+        return message, "Bits are seen of floating-point numbers of 16 bits and more, and of integers."
+    return message, f"Those of {have} are bits of {', '.join(alike)}."
+
+
+def _wide_key_fault(op: Op, target: str, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
+    """Keys of 128 bits are copied, and the greatest or least of them found: there is nothing else to them."""
+    copied = all(
+        dtypes[o.array] == "i128" if isinstance(o, Access) else isinstance(o, Number) and math.isinf(o.value)
+        for o in op.operands
+    )
+    if (
+        target == "i128"
+        and copied
+        and op.function in ("", "max", "min")
+        and op.accumulate in ("", "max", "min")
+    ):
+        return None
+    if target == "i128":
+        message = f"{op.target.array} is i128, which has keys alone"
+        return message, "Write one with maxkey or minkey, a copy of one, inf or -inf; all else in i64."
+    key = next(a for a in op.sources if dtypes[a.array] == "i128")
+    message = f"{key.array} is i128, a key, of which nothing is computed"
+    return message, f"Take out its place with keyindex({key}), or its element with keyvalue({key})."
 
 
 def _stores(op: Op, target: str, dtypes: Mapping[str, str]) -> bool:

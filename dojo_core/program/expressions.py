@@ -258,7 +258,7 @@ class LineReader:
                 tree,
                 f"{what} where only iterators may stand",
                 "A table or an array stands in an index, such as x[idx[{0}]], in no guard and no index of "
-                "another.",
+                "another: that goes by an array, k[{0}] = i[j[{0}]] in a line before, and then x[k[{0}]].",
             )
         return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dojo_core.program.nodes import DTYPE_BYTES
+from dojo_core.program.nodes import NUMBER_DTYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ _NAMED = [
         "erf", "sigmoid", "floor", "ceil", "trunc", "round", "not",
     )
 ] + [
-    *(Function(name, 1) for name in ("isnan", "isinf")),
+    *(Function(name, 1) for name in ("isnan", "isinf", "bitcast")),
     Function("max", 2),
     Function("min", 2),
     Function("pow", 2, vector=False),
@@ -39,7 +39,7 @@ _NAMED = [
     Function("keyindex", 1),
     Function("keyvalue", 1),
 ]  # fmt: skip
-_CONVERSIONS = [Function(dtype, 1) for dtype in DTYPE_BYTES]
+_CONVERSIONS = [Function(dtype, 1) for dtype in NUMBER_DTYPES]
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in _ARITHMETIC + _COMPARISONS + _NAMED + _CONVERSIONS}
 

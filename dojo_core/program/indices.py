@@ -16,10 +16,21 @@ from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import may_leave
-from dojo_core.program.dtypes import COMPARISONS, FLOATS, INTEGERS, dtypes_of, extremes
+from dojo_core.program.dtypes import COMPARISONS, FLOATS, INTEGERS, dtypes_of, extremes, key_read
 from dojo_core.program.nodes import fact
 from dojo_core.program.tables import IndexArray, Indirect, Lookup
-from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Node, Op, Operand, Path, Program, Scope
+from dojo_core.program.tree import (
+    DTYPE_BYTES,
+    Access,
+    Comparison,
+    Leaf,
+    Node,
+    Op,
+    Operand,
+    Path,
+    Program,
+    Scope,
+)
 
 Interval = tuple[float, float]  # ends included; of floating-point numbers a NaN may be beside it
 _ANY: Interval = (-math.inf, math.inf)
@@ -71,8 +82,8 @@ def _intervals(program: Program) -> dict[str, Interval]:
     arrays, dtypes = feeding(program), dtypes_of(program)
     known = {a: _promised(program, a, dtypes[a]) for a in arrays if a in program.inputs}
     writes = [leaf for leaf in program.leaves if leaf.op.target.array in arrays]
-    grown: set[str] = set()
-    for number in range(_ROUNDS + len(arrays) + 1):
+    number, grown = 0, {""}
+    while grown:
         grown = set()
         for leaf in writes:
             array = leaf.op.target.array
@@ -82,11 +93,21 @@ def _intervals(program: Program) -> dict[str, Interval]:
                 continue
             grown.add(array)
             known[array] = made if before is None else (min(before[0], made[0]), max(before[1], made[1]))
-        if number >= _ROUNDS:  # it grows with the iterations: no end is known
-            known |= {array: _whole(dtypes[array]) for array in grown}
-        if not grown:
-            break
+        if number >= _ROUNDS:  # what goes into itself grows with the iterations: no end is known
+            known |= {array: _whole(dtypes[array]) for array in grown & _loops(writes)}
+        number += 1
     return {array: known.get(array, _whole(dtypes[array])) for array in arrays}
+
+
+def _loops(writes: Sequence[Leaf]) -> set[str]:
+    """The arrays that go into themselves, be it through others."""
+    into: dict[str, set[str]] = {}
+    for leaf in writes:
+        into.setdefault(leaf.op.target.array, set()).update(a.array for a in leaf.op.sources)
+    for _ in into:
+        for arrays in into.values():
+            arrays |= {far for near in tuple(arrays) for far in into.get(near, ())}
+    return {array for array, arrays in into.items() if array in arrays}
 
 
 def _whole(dtype: str) -> Interval:
@@ -182,6 +203,8 @@ def _applied(op: Op, values: Sequence[Interval], dtypes: Mapping[str, str]) -> I
         return min(a for a, _ in values[1:]), max(b for _, b in values[1:])
     if function in ("floor", "round"):
         return (values[0][0], values[0][1]) if whole else _whole_part(values[0])
+    if function == "keyindex":
+        return 0, 2 ** (4 * DTYPE_BYTES[key_read(op, dtypes)] - 1) - 1
     if whole and function in ("+", "-", "*", "neg", "abs"):
         return _whole_numbers(function, values)
     return _ANY

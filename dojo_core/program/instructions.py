@@ -19,6 +19,8 @@ class Instruction:
     names them, widest first. ``builtin`` is gcc's name of it, ``clang`` the other compiler's; its arguments
     are the operation's target and its operands in the order of ``text``, each a vector of ``word``: what one
     lane takes. ``assembly`` stands where builtins' names differ between versions: target %0, operands %1, %2.
+    ``rows``: the text moves rows of memory as a whole, which may lie any distance apart; then ``word`` is
+    what they consist of, and the target writes the C (few instructions of the processor, not one).
     """
 
     name: str
@@ -30,6 +32,7 @@ class Instruction:
     builtin: Mapping[int, str] = field(default_factory=dict)
     clang: Mapping[int, str] = field(default_factory=dict)
     assembly: str = ""
+    rows: bool = False
 
     def program_text(self, lanes: int) -> str:
         """The whole program of one width."""
@@ -92,6 +95,22 @@ LANES 4 c[{0}] += a[{0},{1}]*b[{0},{1}]
         word="i32",
         source="Arm Architecture Reference Manual for A-profile, USDOT (vector)",
         assembly="usdot %0.4s, %1.16b, %2.16b",
+    ),
+    Instruction(
+        name="transpose",
+        about="a square of rows turned in registers: what stood in columns stands in rows",
+        text="""\
+kernel transpose
+in a
+out b
+a f32 [LANES, LANES] heap
+b f32 [LANES, LANES] heap
+LANES LANES b[{1},{0}] = a[{0},{1}]
+""",
+        needs={16: frozenset({"avx512f"}), 8: frozenset({"avx2"})},
+        word="f32",
+        source="Eklundh, A fast computer method for matrix transposing, IEEE Transactions on Computers, 1972",
+        rows=True,
     ),
 )
 

@@ -21,10 +21,14 @@ from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, affine
 DTYPE_BYTES: dict[str, int] = {
     "f64": 8, "f32": 4, "f16": 2, "bf16": 2,
     "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u64": 8, "u32": 4, "u16": 2, "u8": 1, "bool": 1,
+    "i128": 16,  # keys alone, in temporaries
     # stored and converted, not computed in; one in a byte
     "f8e4m3fn": 1, "f8e5m2": 1, "f8e4m3fnuz": 1, "f8e5m2fnuz": 1, "f8e8m0fnu": 1, "f6e2m3fn": 1,
     "f6e3m2fn": 1, "f4e2m1fn": 1, "i4": 1, "u4": 1, "i2": 1, "u2": 1,
 }  # fmt: skip
+
+NUMBER_DTYPES = tuple(dtype for dtype in DTYPE_BYTES if dtype != "i128")
+"""Those of inputs, outputs and conversions."""
 
 Path = tuple[int, ...]  # child numbers from the root of the program down to a node
 

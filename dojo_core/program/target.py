@@ -88,10 +88,15 @@ VECTOR_BYTES = (64, 32, 16)  # what registers of vectors hold, widest first
 VECTOR_DTYPES = ("f64", "f32", *INTEGERS, "f16", "bf16", *STORAGE)
 
 
+def lane_bytes(dtype: str) -> int:
+    """Bytes that a lane takes of a register, in the dtype that it is computed in; i128 are two registers."""
+    return DTYPE_BYTES[arithmetic(dtype)] if dtype != "i128" else 8
+
+
 def vector_widths(sizes: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Legal lane counts per dtype for vectors of these bytes, widest first: of a dtype that is computed in
     another (f16 in f32) those of that."""
-    return {d: tuple(size // DTYPE_BYTES[arithmetic(d)] for size in sizes) for d in (*VECTOR_DTYPES, "bool")}
+    return {d: tuple(size // lane_bytes(d) for size in sizes) for d in (*VECTOR_DTYPES, "i128", "bool")}
 
 
 def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
@@ -102,7 +107,7 @@ def lanes_of(dtypes: Iterable[str], target: Target) -> tuple[int, ...]:
     named = set(dtypes)
     if any(d not in target.vector_widths for d in named):
         return ()
-    bytes_ = {d: DTYPE_BYTES[arithmetic(d)] for d in named}
+    bytes_ = {d: lane_bytes(d) for d in named}
     widest = max(bytes_.values())
     asked = [d for d in named if bytes_[d] == widest or d in (*FLOATS, *STORAGE_FLOATS)]
     common = set.intersection(*(set(target.vector_widths[d]) for d in asked))

@@ -22,6 +22,7 @@ from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tables import TABLE_DTYPES, Indirect, Table, bounded
 from dojo_core.program.tree import (
     DTYPE_BYTES,
+    NUMBER_DTYPES,
     Access,
     Buffer,
     Comparison,
@@ -436,6 +437,11 @@ class _Reader(LineReader):
             self.fail(
                 f"{array} is part of the interface and must be on the heap with all dimensions materialised",
                 "Copy it to a temporary and put that elsewhere.",
+            )
+        if home.dtype not in NUMBER_DTYPES:
+            self.fail(
+                f"{array} is {home.dtype}, of keys, which inputs and outputs are not",
+                "Take out the place with keyindex and the element with keyvalue.",
             )
         others = [a for a in home.arrays if a in self.inputs + self.outputs and a != array]
         if others or (kind == "in" and len(home.arrays) > 1):

@@ -11,6 +11,7 @@ from dojo_core.program.nodes import (
     DTYPE_BYTES,
     LONG_FUNCTIONS,
     NOTHING,
+    NUMBER_DTYPES,
     Access,
     Buffer,
     Comparison,
@@ -44,6 +45,7 @@ __all__ = [
     "DTYPE_BYTES",
     "LONG_FUNCTIONS",
     "NOTHING",
+    "NUMBER_DTYPES",
     "Access",
     "Buffer",
     "Comparison",
@@ -171,18 +173,21 @@ class Program:
     @derived
     def tables(self) -> dict[str, Table]:
         """The constant tables by name, in the order in which operations look them up first."""
-        if not self.summary.indirect:
-            return {}
-        indices = (i for leaf in self.leaves for a in leaf.op.elements for i in a.index)
+        indices = (i for leaf in self._indirect for a in leaf.op.elements for i in a.index)
         looked_up = (k.source for i in indices if isinstance(i, Indirect) for k, _ in i.lookups)
         return {source.name: source for source in looked_up if isinstance(source, Table)}
 
     @derived
     def index_arrays(self) -> frozenset[str]:
         """The arrays that indices are read from."""
+        return frozenset(i.array for leaf in self._indirect for a in leaf.op.elements for i in a.indices)
+
+    @derived
+    def _indirect(self) -> list[Leaf]:
+        """The operations with an index that goes through a table or an array."""
         if not self.summary.indirect:
-            return NOTHING
-        return frozenset(i.array for leaf in self.leaves for a in leaf.op.elements for i in a.indices)
+            return []
+        return [leaf for leaf in self.leaves if leaf.op.indirect]
 
     @derived
     def interface(self) -> frozenset[str]:
@@ -222,6 +227,21 @@ class Program:
 
     def __str__(self) -> str:
         return self.text
+
+    @derived
+    def paths(self) -> dict[Provenance, Path]:
+        """Where the nodes of each provenance stand, the first of those that share one."""
+        found: dict[Provenance, Path] = {}
+
+        def gather(body: tuple[Node, ...], above: Path) -> None:
+            for number, node in enumerate(body):
+                path = (*above, number)
+                found.setdefault(node.provenance, path)
+                if isinstance(node, Scope):
+                    gather(node.body, path)
+
+        gather(self.body, ())
+        return found
 
     def find(self, path: Path) -> Node | None:
         """The node at a path, None where there is none."""

@@ -116,6 +116,8 @@ def _shared(
 ) -> tuple[bool, ...] | Mismatch:
     """For target and operands in the instruction's order: is it the same in all lanes?"""
     name, wanted = pattern.name, (leaf.op.target, *leaf.op.reads)
+    if INSTRUCTIONS[name].rows:
+        return _of_rows(program, accesses, depth, pattern, leaf)
     dtypes = [pattern.buffer_of[a.array].dtype for a in wanted]
     given = [program.buffer_of[a.array].dtype for a in accesses]
     if given != dtypes:
@@ -135,6 +137,34 @@ def _shared(
             return Mismatch(Code.INSTRUCTION_ACCESS, f"Neighbours along its scopes are {sentence}.")
         shared.append(strides != asked)
     return tuple(shared)
+
+
+def _of_rows(
+    program: Program, accesses: Sequence[Access], depth: int, pattern: Program, leaf: Leaf
+) -> tuple[bool, ...] | Mismatch:
+    """Are target and operands rows of different arrays, whatever the distance of these rows?
+
+    They lie in memory: a register's rows would have to be named one by one, and no scope is written out.
+    """
+    name = pattern.name
+    buffers = [program.buffer_of[access.array] for access in accesses]
+    dtypes = [pattern.buffer_of[access.array].dtype for access in (leaf.op.target, *leaf.op.reads)]
+    if [buffer.dtype for buffer in buffers] != dtypes:
+        given = " and ".join(buffer.dtype for buffer in buffers)
+        return Mismatch(
+            Code.INSTRUCTION_DTYPE, f"{name} takes {' and '.join(dtypes)}; here they are {given}."
+        )
+    if len({buffer.name for buffer in buffers}) < len(buffers):
+        return Mismatch(Code.INSTRUCTION_ACCESS, f"{name} writes into another array than it reads.")
+    for access, form, buffer in zip(accesses, (leaf.op.target, *leaf.op.reads), buffers, strict=True):
+        if access.indirect:
+            return Mismatch(Code.INSTRUCTION_ACCESS, f"{access} is indirect, which {name} is not.")
+        asked = _strides(form, pattern.buffer_of[form.array], range(len(leaf.scopes)))
+        strides = _strides(access, buffer, range(depth, depth + len(leaf.scopes)))
+        if strides[asked.index(1)] != 1:
+            sentence = f"Neighbours along its scopes are {_cells(strides)} in {access}; {name} takes rows."
+            return Mismatch(Code.INSTRUCTION_ACCESS, sentence)
+    return (False,) * len(accesses)
 
 
 def _strides(access: Access, buffer: Buffer, depths: range) -> tuple[int, ...]:

@@ -279,6 +279,11 @@ class _Projection:
         )
 
 
+@lru_cache(maxsize=8_000)  # equal ones made twice are the same, so that comparing those above is quick
+def _projection(inside: tuple[object, ...]) -> _Projection:
+    return _Projection(inside)
+
+
 def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
     """What of a subtree concerns the arrays of a buffer; None if nothing does. Kept with the scope. An array
     goes by its number in the buffer, so that like accesses to another share a verdict."""
@@ -289,15 +294,15 @@ def _project(node: Node, arrays: tuple[str, ...]) -> _Projection | None:
             return None
         mine = tuple([_numbered(o, arrays) for o in reads])
         if not written:
-            return _Projection(("op", None, "", mine, node.guard))
+            return _projection(("op", None, "", mine, node.guard))
         target = _numbered(node.target.opaque, arrays)
-        return _Projection(("op", target, node.accumulate, mine, node.guard))
+        return _projection(("op", target, node.accumulate, mine, node.guard))
     if node.arrays.isdisjoint(arrays):
         return None
     cache: dict[tuple[str, ...], _Projection] = node.facts.setdefault(_project, {})
     if arrays not in cache:
         children = tuple([p for c in node.body if (p := _project(c, arrays)) is not None])
-        cache[arrays] = _Projection((node.size, _order_mark(node), children))
+        cache[arrays] = _projection((node.size, _order_mark(node), children))
     return cache[arrays]
 
 

@@ -10,6 +10,7 @@ from dojo_core.bench.roofline import Roofline
 from dojo_core.graph.graph import Graph
 from dojo_core.measure.measurement import seconds_text
 
+UNDER_WAY = ("waiting", "measuring")  # states of a kernel
 ENOUGH = 0.9  # of the machine's limit: nothing is left that a game could gain
 
 
@@ -18,8 +19,9 @@ class KernelView:
     """A kernel of a model. Seconds are of one run, measured alone.
 
     ``start`` is its start program's time, ``seconds`` that of the fastest verified program, which ``moves``
-    lead to and ``player`` came to first; ``busy``: taken on a busy machine. ``state`` is empty, ``waiting``,
-    ``measuring`` or ``failed``, and ``message`` says why it failed.
+    lead to and ``player`` came to first; ``busy``: taken on a busy machine. ``rival`` is the time of the
+    framework that ``rival_by`` names. ``state`` is empty, ``waiting``, ``measuring`` or ``failed``, and
+    ``message`` says why it failed.
     """
 
     name: str
@@ -32,6 +34,8 @@ class KernelView:
     moves: int | None = None
     player: str = ""
     limit: Roofline | None = None
+    rival: float | None = None
+    rival_by: str = ""
     state: str = ""
     message: str = ""
 
@@ -46,6 +50,11 @@ class KernelView:
         if self.seconds is None or self.limit is None:
             return None
         return min(1.0, self.limit.seconds / self.seconds)
+
+    @property
+    def beside_rival(self) -> float | None:
+        """How many times as fast as the framework it is."""
+        return None if self.seconds is None or self.rival is None else self.rival / self.seconds
 
     @property
     def to_gain(self) -> float | None:
@@ -80,9 +89,17 @@ class ModelView:
     @property
     def start(self) -> float | None:
         """The same of the start programs; None until all have a time."""
-        times = [(each.calls, each.start) for each in self.kernels.values()]
-        known = [calls * seconds for calls, seconds in times if seconds is not None]
-        return math.fsum(known) if len(known) == len(times) else None
+        return _whole([(each.calls, each.start) for each in self.kernels.values()])
+
+    @property
+    def rival(self) -> float | None:
+        """The same of the framework, kernel by kernel; None unless it has a time of each."""
+        return _whole([(each.calls, each.rival) for each in self.kernels.values()])
+
+    @property
+    def rival_by(self) -> str:
+        """Which framework that is, where it has a time of any kernel."""
+        return next((each.rival_by for each in self.kernels.values() if each.rival_by), "")
 
     def share(self, kernel: str) -> float | None:
         """Of the time of the whole, 0 to 1: of all that is timed so far."""
@@ -97,6 +114,12 @@ class ModelView:
         return [each for _, each in sorted(left, key=lambda pair: -pair[0])]
 
 
+def _whole(times: Sequence[tuple[int, float | None]]) -> float | None:
+    """Seconds of all calls, from the number and the seconds of each kernel's; None until all are known."""
+    known = [calls * seconds for calls, seconds in times if seconds is not None]
+    return math.fsum(known) if times and len(known) == len(times) else None
+
+
 @dataclass(frozen=True)
 class Advice:
     """The next thing worth doing, as a sentence; ``kernel`` is the one that it is about."""
@@ -108,13 +131,16 @@ class Advice:
 def advice(view: ModelView) -> Advice:
     """What to do next with a model."""
     untimed = len(view.kernels) - len(view.timed)
-    going_on = [each for each in view.kernels.values() if each.state in ("waiting", "measuring")]
+    going_on = [each for each in view.kernels.values() if each.state in UNDER_WAY and each.seconds is None]
     failed = [each for each in view.kernels.values() if each.state == "failed" and each.seconds is None]
     if not view.kernels:
         return Advice("Nothing of this model is computed when it runs: all of it is known beforehand.")
     if view.measuring and going_on:
         done = len(view.kernels) - len(going_on)
-        return Advice(f"Measuring: {done} of {len(view.kernels)} kernels are done.")
+        return Advice(f"Measuring: {done} of {len(view.kernels)} kernels have a time.")
+    limited = sum(each.limit is not None for each in view.timed)
+    if view.measuring and limited < len(view.timed):
+        return Advice(f"Measuring what the machine can do: {limited} of {len(view.timed)} limits are known.")
     if untimed == len(view.kernels) and not failed:
         return Advice("Measure first: the pass plays each kernel, and every program is verified and timed.")
     if untimed > len(failed):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from dojo_core.bench import roofline
+from dojo_core.bench import eager, roofline
 from dojo_core.export import Choice, NotExported
 from dojo_core.export.choice import of_heuristic
 from dojo_core.graph.choices import kernel_game
@@ -23,6 +23,7 @@ from dojo_core.service.queue import Task
 log = logging.getLogger(__name__)
 
 POLICY = "reassoc"
+TOGETHER = 4  # kernels that PyTorch computes in one go, while other players wait
 
 
 class OpenModel:
@@ -44,7 +45,8 @@ class OpenModel:
         self._again = False  # all was measured, and what was taken on a busy machine is taken again
         self._passed: dict[str, Choice | None] = {}  # what the pass made of a kernel; None: it could not play
         self._limited: set[str] = set()  # kernels whose limit was asked for
-        self._errand = False  # a pass or a limit is under way
+        self._rivalled: set[str] = set()  # those that PyTorch was asked to compute
+        self._errand = False  # a pass, a limit or PyTorch is under way
         self._lock = threading.Lock()
 
     @property
@@ -73,15 +75,17 @@ class OpenModel:
 
     def measure(self) -> None:
         """Begin: the pass plays each kernel, its program and the start are verified and timed, then the
-        machine's limits. Where all that is known, what was taken on a busy machine is taken again.
+        machine's limits, and PyTorch where it is installed. Where all that is known, what was taken on a
+        busy machine is taken again.
 
         ``go_on`` must be asked now and then, or it pauses.
         """
         if self._queue.down:
             self._queue.restart()
         with self._lock:
-            self.measuring, self._again = True, self._limited == self.starts.keys()
+            self.measuring, self._again = True, self._rivalled == self.starts.keys()
             self._limited.clear()
+            self._rivalled.clear()
         self.go_on()
 
     def stop(self) -> None:
@@ -111,11 +115,13 @@ class OpenModel:
             open_ = self._queue.open_tasks if self._again else self._queue.wanted
             if open_(self._player):
                 return True
-            unlimited = [name for name in ahead if name not in self._limited]
-            self.measuring = bool(unlimited)
-            if unlimited:
-                self._limit(unlimited[0])
-            return self.measuring
+            for asked, ask in ((self._limited, self._limit), (self._rivalled, self._rival)):
+                left = [name for name in ahead if name not in asked]
+                if left:
+                    ask(left)
+                    return True
+            self.measuring = False
+            return False
 
     def _tasks(self, name: str) -> list[tuple[int, Task]]:
         """What is measured of a kernel once the pass has played, each with its rank."""
@@ -143,14 +149,29 @@ class OpenModel:
         finally:  # whatever happened, it is not asked again
             self._passed[name] = passed
 
-    def _limit(self, name: str) -> None:
-        """Ask for a kernel's limit where nothing is known of it."""
+    def _limit(self, left: Sequence[str]) -> None:
+        """Ask for the first kernel's limit where nothing is known of it."""
+        name = left[0]
         self._limited.add(name)
         question = self.question(name)
         unknown = roofline.known(self._records, question) is None
         if unknown or (self._again and roofline.doubtful(self._records, question)):
             key = workload_key(self.starts[name])
             self._send(f"roofline/{key}", lambda: roofline.roofline(self._records, question))
+
+    def _rival(self, left: Sequence[str]) -> None:
+        """Ask for PyTorch's times of the first kernels where nothing is known of them."""
+        names = left[:TOGETHER]
+        self._rivalled.update(names)
+        unknown = [
+            question
+            for question in map(self.question, names)
+            if (self._again or eager.known(self._records, question.start) is None)
+            and eager.doubtful(self._records, question.start)
+        ]
+        if unknown:
+            key = workload_key(self.starts[names[0]])
+            self._send(f"eager/{key}", lambda: eager.timed(self._records, unknown))
 
     def _send(self, name: str, work: Callable[[], object]) -> None:
         """Have something done between measurements."""

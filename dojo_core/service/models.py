@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from dojo_core.bench import roofline
+from dojo_core.bench import eager, roofline
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.export import NotExported, zipped
 from dojo_core.export.library import model_library
@@ -25,7 +25,7 @@ from dojo_core.measure.records import Record
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service.model_files import Card, ModelFiles
-from dojo_core.service.model_view import KernelView, ModelView
+from dojo_core.service.model_view import UNDER_WAY, KernelView, ModelView
 from dojo_core.service.model_work import POLICY, OpenModel
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
@@ -96,9 +96,11 @@ class Models:
         start = opened.starts[name].start
         calls = [call for call in opened.graph.calls if call.kernel == name]
         shape = "x".join(str(dim.size) for dim in start.buffer_of[start.outputs[0]].dims) or "one number"
-        view = KernelView(name, len(calls), calls[0].nodes, shape)
+        state, message = opened.state(name)
+        view = KernelView(name, len(calls), calls[0].nodes, shape, state=state, message=message)
         best = self._best(start.hash)
-        if best is not None:
+        # A start's time alone, while the pass's program is still to be timed, is not the kernel's.
+        if best is not None and not (state in UNDER_WAY and best.program_hash == start.hash):
             moves = len(best.line.splitlines()) if best.line or best.program_hash == start.hash else None
             view = replace(
                 view, seconds=best.seconds, busy=best.conditions.busy, moves=moves, player=best.player,
@@ -108,8 +110,8 @@ class Models:
         first = self._catalogue.known(start.hash, DEFAULT_TARGET, here, POLICY, start.hash)
         if first is not None and first.status == "ok":
             view = replace(view, start=first.seconds)
-        state, message = opened.state(name)
-        return replace(view, state=state, message=message)
+        rival = eager.known(self._catalogue, start)
+        return view if rival is None else replace(view, rival=rival.seconds, rival_by=rival.source)
 
     def _best(self, start_hash: str) -> Record | None:
         return self._catalogue.best(start_hash, DEFAULT_TARGET, this_machine().fingerprint, POLICY)

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.service.model_view import KernelView, ModelView
+from dojo_core.service.model_view import UNDER_WAY, KernelView, ModelView
 from pages.model.picture import Row, rows, width
 from pages.watch.lanes import ratio
 
@@ -83,19 +83,24 @@ def _kernel(view: ModelView, kernel: KernelView) -> dict[str, Any]:
     if kernel.start is not None and kernel.seconds is not None and kernel.moves != 0:
         moves = "" if kernel.moves is None else f" by {kernel.moves} moves"
         found = f"{ratio(kernel.start / kernel.seconds)} as fast as its start{moves}"
+    elif kernel.start is not None and kernel.seconds is None:
+        found = f"its start takes {seconds_text(kernel.start)}"
+    beside = kernel.beside_rival
     return {
         "name": kernel.name,
         "about": " · ".join(
             [f"{kernel.calls} calls" if kernel.calls > 1 else "1 call", f"gives {kernel.shape}"]
         ),
         "nodes": ", ".join(kernel.nodes),
-        "time": "" if kernel.seconds is None else seconds_text(kernel.seconds),
+        "time": "" if kernel.seconds is None else seconds_text(kernel.seconds) + " ▲" * kernel.busy,
         "total": "" if kernel.total is None or kernel.calls < 2 else f"{seconds_text(kernel.total)} in all",
         "share": view.share(kernel.name),
         "limit": kernel.of_limit,
         "bound": "" if kernel.limit is None else kernel.limit.bound,
         "found": found,
-        "state": STATES.get(kernel.state, ""),
+        "rival": "" if beside is None else f"{ratio(beside)} as fast as {kernel.rival_by}",
+        "state": ("its start: " if kernel.state in UNDER_WAY and kernel.seconds else "")
+        + STATES.get(kernel.state, ""),
         "working": kernel.state == "measuring",
         "message": kernel.message[:300] if kernel.state == "failed" else "",
     }

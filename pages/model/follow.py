@@ -64,8 +64,12 @@ def _facts(view: ModelView) -> str:
     if not view.timed:
         return ""
     facts = [f"All calls, each measured alone: {seconds_text(view.seconds)}"]
-    if view.start is not None and view.start > view.seconds:
+    whole = len(view.timed) == len(view.kernels)
+    if whole and view.start is not None and view.start > view.seconds:
         facts.append(f"the start programs: {seconds_text(view.start)} ({ratio(view.start / view.seconds)})")
+    if whole and view.rival is not None:
+        beside = ratio(view.rival / view.seconds)
+        facts.append(f"{view.rival_by}: {seconds_text(view.rival)} (this is {beside} as fast)")
     if any(each.busy for each in view.timed):
         facts.append("▲ taken on a busy machine: longer than it need be")
     return " · ".join(facts)

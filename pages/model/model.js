@@ -153,6 +153,7 @@ class Model {
         kernel.limit === null ? null
           : el("div", {}, el("div", {}, `${percent(kernel.limit)} of the limit (${kernel.bound})`), bar(kernel.limit, "limit-bar"))),
       kernel.found ? el("div", { class: "found" }, kernel.found) : null,
+      kernel.rival ? el("div", { class: "found" }, kernel.rival) : null,
       kernel.state ? el("div", { class: `state${kernel.working ? " working" : ""}${failed ? " failed" : ""}` },
         failed ? `✕ ${kernel.state}: ${kernel.message}` : kernel.state) : null);
   }
@@ -183,7 +184,7 @@ class Model {
   next() {
     if (!this.matching.length) return;
     this.at = (this.at + 1) % this.matching.length;
-    this.matching[this.at].scrollIntoView({ block: "nearest" });
+    this.matching[this.at].scrollIntoView({ block: "center" });
   }
 
   scale(by) {

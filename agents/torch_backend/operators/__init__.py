@@ -10,9 +10,12 @@ from agents.torch_backend.operators import (
     gathering,
     normalisations,
     pooling,
+    recurrent,
     reductions,
     resizing,
     scans,
+    scattering,
+    sorting,
     views,
 )
 
@@ -26,8 +29,11 @@ __all__ = [
     "gathering",
     "normalisations",
     "pooling",
+    "recurrent",
     "reductions",
     "resizing",
     "scans",
+    "scattering",
+    "sorting",
     "views",
 ]

@@ -43,7 +43,10 @@ def scalar_tensor(c: Call, s: Number, dtype: str | None = None) -> Array:
     return _filled(c, s)
 
 
-@aten("zeros", "zeros_like", "empty.memory_format", "empty_like", "new_zeros", "new_empty", kind=Kind.VIEW)
+@aten(
+    "zeros", "zeros_like", "empty.memory_format", "empty_like", "empty_strided", "new_zeros", "new_empty",
+    kind=Kind.VIEW,
+)  # fmt: skip
 def zeros(c: Call, self: object, size: object = None, dtype: str | None = None) -> Array:
     """What is empty holds anything: it is 0 here."""
     return _filled(c, 0)

@@ -70,12 +70,12 @@ def index(c: Call, self: Array, indices: Sequence[Array | None]) -> Array:
     place = p.filled(0, "i64", ())
     for each, size in zip(given, sizes, strict=True):
         c.promise(each, -size, size)
-        place = p.formula(c.b, "p * n + i", dtype="i64", p=place, n=size, i=_counted(c, each, size))
+        place = p.formula(c.b, "p * n + i", dtype="i64", p=place, n=size, i=counted(c, each, size))
     self = p.reshape(c.b, self, (*self.shape[:first], math.prod(sizes), *self.shape[first + len(indexed) :]))
     return p.gather(c.b, self, p.broadcast(c.b, place, shape), first)
 
 
-def _counted(c: Call, index: Array, size: int) -> Array:
+def counted(c: Call, index: Array, size: int) -> Array:
     """Indices from 0 on, of ones that may count from the end."""
     index = p.convert(c.b, index, "i64")
     if index.is_free:  # places along an axis, or numbers

@@ -106,10 +106,17 @@ def _nothing(c: Call, number: int) -> Array:
 def _by_running(
     c: Call, x: Array, weight: Array | None, bias: Array | None, mean: Array, variance: Array, eps: float
 ) -> Array:
-    inverse = _inverse(c, p.convert(c.b, variance, wide(variance.dtype)), eps)
-    along = [_of_channels(c, a, len(x.axes)) for a in (mean, inverse, weight, bias)]
-    assert along[0] is not None and along[1] is not None
-    return _normalised(c, x, along[0], along[1], along[2], along[3])
+    """As PyTorch's CPU kernel does it: a factor and a summand for each channel."""
+    b = c.b
+    mean, variance = (p.convert(b, a, wide(a.dtype)) for a in (mean, variance))
+    factor = _inverse(c, variance, eps)
+    if weight is not None:
+        factor = p.formula(b, "r * w", r=factor, w=p.convert(b, weight, wide(weight.dtype)))
+    summand = p.formula(b, "0 - m * f", m=mean, f=factor)
+    if bias is not None:
+        summand = p.formula(b, "s + b", s=summand, b=p.convert(b, bias, wide(bias.dtype)))
+    channels = (-1, *[1] * (len(x.axes) - 2))
+    return c.formula("x * f + s", x=x, f=p.reshape(b, factor, channels), s=p.reshape(b, summand, channels))
 
 
 def _by_batch(

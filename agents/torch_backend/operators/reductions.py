@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from agents.torch_backend.call import Call, aten, wide
 from dojo_core import primitives as p
 from dojo_core.graph.nodes import Kind
-from dojo_core.primitives import Array, formula, unsqueeze
+from dojo_core.primitives import Array, formula, gather, unsqueeze
 from dojo_core.program.dtypes import holds
 
 Axes = Sequence[int] | int | None
@@ -209,6 +211,15 @@ def distances(c: Call, x1: Array, x2: Array, p: float, compute_mode: int | None 
     return _norm(c, apart, p, [len(apart.axes) - 1], False)
 
 
+@aten("_pdist_forward", kind=Kind.REDUCTION)
+def distances_within(c: Call, self: Array, p: float = 2) -> Array:
+    """Of each row from each later one."""
+    x = c.widened(self)
+    first, second = np.triu_indices(x.shape[0], 1)
+    apart = formula(c.b, "a - b", a=gather(c.b, x, first, 0), b=gather(c.b, x, second, 0))
+    return _norm(c, apart, p, [1], False)
+
+
 # ---------------------------------------------------------------------------- softmax
 
 
@@ -220,6 +231,20 @@ def softmax(c: Call, self: Array, dim: int, half_to_float: object = None) -> Arr
     top = p.reduce(c.b, "max", x, dim, keepdims=True)
     power = p.formula(c.b, "exp(x - m)", x=x, m=top)
     return c.formula("e / s", e=power, s=p.reduce(c.b, "+", power, dim, keepdims=True))
+
+
+@aten("_safe_softmax", kind=Kind.REDUCTION)
+def safe_softmax(c: Call, self: Array, dim: int, dtype: object = None) -> Array:
+    """As attention takes it: a row of -inf, of which nothing is seen, gives 0."""
+    if not self.axes:
+        return c.formula("select(x == i, 0, x - x + 1)", x=self, i=-math.inf)
+    x = p.convert(c.b, self, wide(c.dtype))
+    top = p.reduce(c.b, "max", x, dim, keepdims=True)
+    finite = p.formula(c.b, "select(m == i, 0, m)", m=top, i=-math.inf)
+    power = p.formula(c.b, "exp(x - m)", x=x, m=finite)
+    total = p.reduce(c.b, "+", power, dim, keepdims=True)
+    divisor = p.formula(c.b, "select(s == 0, 1, s)", s=total)
+    return c.formula("e / s", e=power, s=divisor)
 
 
 @aten("_log_softmax", "log_softmax.int", kind=Kind.REDUCTION)

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Images in another size, and looked up at places that are data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from agents.torch_backend.call import Call, aten
+from agents.torch_backend.refusal import Refusal
 from dojo_core import primitives as p
 from dojo_core.graph.nodes import Kind
 from dojo_core.primitives import Array
+from dojo_core.primitives.views import places
 
 Scales = Sequence[float | None]
 
@@ -93,3 +95,41 @@ def linear(
 ) -> Array:
     rank = len(self.axes) - 2
     return _linear(c, self, align_corners, [*scales, *[None] * (rank - len(scales))])
+
+
+@aten("grid_sampler_2d", kind=Kind.OTHER)
+def grid_sampler(
+    c: Call, input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Array:
+    """``grid``, ``[N, P, Q, 2]``, says of each pixel where it lies: across and down, from -1 to 1."""
+    if interpolation_mode > 1 or padding_mode > 1:
+        raise Refusal("it is bicubic, or reflects at the border", "use bilinear or nearest, zeros or border")
+    count, channels, *sizes = input.shape
+    points, taps = c.shape[2] * c.shape[3], 1 if interpolation_mode else 2  # along each of two axes
+    x = p.reshape(c.b, c.widened(input), (count, channels, sizes[0] * sizes[1]))
+    centre = "(g + 1) * 0.5 * (n - 1)" if align_corners else "((g + 1) * n - 1) * 0.5"
+    # Far outside there is nothing but zeros, or the border, wherever it is.
+    low, beyond = ("0", "1") if padding_mode else ("-2", "-1")
+    place, share, kept = p.filled(0, "i64", ()), p.filled(1, x.dtype, ()), p.filled(1, "bool", ())
+    for axis, size in enumerate(sizes):
+        given = p.reshape(c.b, _at_last(c, c.widened(grid), 1 - axis), (count, 1, points, 1, 1))
+        at = p.formula(c.b, f"min(max({centre}, {low}), n - {beyond})", g=given, n=size)
+        if taps == 1:
+            whole = p.elementwise(c.b, "round", at)
+        else:
+            tap = p.iterator(c.b, (1, 1, 1, *(2 if k == axis else 1 for k in range(2))), 3 + axis, x.dtype)
+            whole = p.formula(c.b, "floor(w) + t", w=at, t=tap)
+            share = p.formula(c.b, "s * (1 - abs(w - k))", s=share, w=at, k=whole)
+        kept = p.formula(c.b, "o & (k >= 0) & (k <= n - 1)", dtype="bool", o=kept, k=whole, n=size)
+        index = p.convert(c.b, p.formula(c.b, "min(max(k, 0), n - 1)", k=whole, n=size), "i64")
+        place = p.formula(c.b, "p * n + k", dtype="i64", p=place, n=size, k=index)
+    shape = (count, channels, points, taps, taps)
+    values = p.gather_along(c.b, x, p.reshape(c.b, place, (count, 1, points * taps * taps)), 2)
+    parts = p.formula(c.b, "select(o, v * s, 0)", o=kept, v=p.reshape(c.b, values, shape), s=share)
+    return c.converted(p.reshape(c.b, p.reduce(c.b, "+", parts, (3, 4)), c.shape))
+
+
+def _at_last(c: Call, x: Array, place: int) -> Array:
+    """At one place of the last axis."""
+    last = len(x.axes) - 1
+    return p.squeeze(c.b, places(c.b, x, last, place, 1), [last])

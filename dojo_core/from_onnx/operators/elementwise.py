@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dojo_core.from_onnx.arrays import joint, not_a_number, wide
+from dojo_core import primitives as p
+from dojo_core.from_onnx.arrays import joint, not_a_number, stored, wide
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, HALVES, Refusal, Tensor, bits, checked, dtype_of, known
 from dojo_core.primitives.array import Array
@@ -196,17 +197,20 @@ def cast_array(c: Call, array: Array, source: str, element: str) -> Array:
 
 @operator("BitCast")
 def bitcast(c: Call) -> Tensor:
-    """The same bits as another type: between integers, whose conversions wrap around."""
+    """The same bits as another type; between integers a conversion, which wraps around."""
     source, element = c.element(0), dtype_of(c.attribute("to"))
     if source == element:
         return c.tensor(0)
     if bits(source) != bits(element):
         raise Refusal(f"{source} and {element} have not as many bits.", "Mend the model.")
     if source in FLOATS or element in FLOATS:
-        raise Refusal(
-            "Texts do not see the bits of a floating-point number.", "Cast its bits outside of the kernel."
-        )
-    array = c.convert(c.array(0), element)
+        if bits(source) < 16:
+            raise Refusal(
+                f"Texts do not see the bits of {source} as {element}.", "Cast its bits outside of the kernel."
+            )
+        array = p.bitcast(c.b, stored(c.b, c.array(0), source), element)
+    else:
+        array = c.convert(c.array(0), element)
     return Tensor(element, array.shape, array=array, sources=c.sources)
 
 

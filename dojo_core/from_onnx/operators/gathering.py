@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from dojo_core import primitives as p
-from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, known
 from dojo_core.primitives.array import Array
@@ -96,35 +95,10 @@ def one_hot(c: Call) -> Array:
 
 @operator("TopK")
 def top_k(c: Call) -> tuple[Array, Array]:
-    """By ranks: how many are ahead of an element says where it goes."""
     x, axis = c.computed(0), c.axis(default=-1)
     k = c.integer(1) if c.since >= 10 else c.attribute("k")
     largest = c.since < 11 or bool(c.attribute("largest", 1))
     size = x.shape[axis]
     if not 0 < k <= size:
         raise Refusal(f"It takes the first {k} of {size}.", f"Give 1 to {size}.")
-    c.costs("TopK by ranks")
-    rank = len(x.shape)
-    order = [*[a for a in range(rank) if a != axis], axis]
-    rows = c.transpose(x, order)  # [..., n]
-    mine, other = c.unsqueeze(rows, [rank]), c.unsqueeze(rows, [rank - 1])
-    pairs = (*rows.shape, size)
-    i, j = c.iota(pairs, rank - 1), c.iota(pairs, rank)
-    sign = ">" if largest else "<"
-    ahead = c.formula(
-        f"select(o {sign} m, 1, select(o == m, j < i, 0))", o=other, m=mine, i=i, j=j, dtype="i64"
-    )
-    place = c.reduce("+", c.broadcast(ahead, pairs), [rank], False)  # [..., n]
-    chosen_shape = (*rows.shape[:-1], k, size)
-    here = c.map("==", c.iota(chosen_shape, rank - 1), c.unsqueeze(place, [rank - 1]))
-    index = c.reduce(
-        "+",
-        c.broadcast(c.where(here, c.iota(chosen_shape, rank), 0, dtype="i64"), chosen_shape),
-        [rank],
-        False,
-    )
-    dtype = joint([x.dtype])
-    taken = c.where(here, c.broadcast(c.unsqueeze(rows, [rank - 1]), chosen_shape), 0, dtype=dtype)
-    value = c.reduce("+", c.broadcast(taken, chosen_shape), [rank], False)
-    back = [order.index(a) for a in range(rank)]
-    return c.transpose(value, back), c.transpose(index, back)
+    return p.top(c.b, "max" if largest else "min", x, axis, k)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core import primitives as p
-from dojo_core.from_onnx.arrays import joint
+from dojo_core.from_onnx.arrays import Operand, joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import Refusal, within
 from dojo_core.primitives.array import Array
@@ -343,3 +343,72 @@ def roi_align(c: Call) -> Array:
     if maximum:
         return c.reduce("max", value, [3, 5], False)
     return c.mul(c.reduce("+", value, [3, 5], False), 1 / (ratio * ratio))
+
+
+@operator("MaxRoiPool")
+def max_roi_pool(c: Call) -> Array:
+    """The windows are data: of each row and column all elements are looked at, and those beyond left out."""
+    x, rois = c.computed(0), c.computed(1)
+    pooled, scale = c.attribute("pooled_shape"), float(c.attribute("spatial_scale", 1.0))
+    if len(x.shape) != 4 or len(rois.shape) != 2 or rois.shape[1] != 5 or len(pooled) != 2:
+        raise Refusal(
+            f"It pools {list(rois.shape)} of {list(x.shape)} to {list(pooled)}: it takes [n, 5] of "
+            "[n, c, h, w], and two sizes.",
+            "Mend the model.",
+        )
+    count = rois.shape[0]
+    column = [c.reshape(c.places(rois, 1, k, 1), (count, 1)) for k in range(5)]
+    value = c.gather(x, c.convert(c.reshape(column[0], (count,)), "i64"), 0)
+    some: Array | None = None
+    for axis in (3, 2):  # the columns of each row, then the rows
+        size, cells = value.shape[axis], int(pooled[axis - 2])
+        first, last = (
+            c.formula("sign(v) * floor(abs(v) + 0.5)", v=c.mul(column[4 - axis + k], scale)) for k in (0, 2)
+        )
+        bin_ = c.formula("max(l - f + 1, 1) / n", f=first, l=last, n=cells)
+        cell = c.iota((count, cells), 1, bin_.dtype)
+        begin = c.formula("min(max(floor(k * b) + f, 0), n)", k=cell, b=bin_, f=first, n=size)
+        end = c.formula("min(max(ceil((k + 1) * b) + f, 0), n)", k=cell, b=bin_, f=first, n=size)
+        here = c.iota((1, 1, size), 2, bin_.dtype)
+        inside = c.formula(
+            "(i >= b) & (i < e)", dtype="bool", i=here, b=c.unsqueeze(begin, [2]), e=c.unsqueeze(end, [2])
+        )
+        spread = [count, 1, 1, 1, 1]
+        spread[axis], spread[axis + 1] = (
+            cells,
+            size,
+        )  # beside [n, c, h, 1, w], then beside [n, c, 1, h, cells]
+        elements = c.where(c.reshape(inside, spread), c.unsqueeze(value, [axis]), -math.inf)
+        value = c.reduce("max", elements, [axis + 1], False)
+        del spread[axis + 1]
+        any_ = c.reshape(c.map("<", begin, end), spread)
+        some = any_ if some is None else c.both(some, any_)
+    assert some is not None
+    return c.where(some, value, 0)
+
+
+@operator("AffineGrid")
+def affine_grid(c: Call) -> Array:
+    """[n, *sizes, rank]: where each place of an image comes from, x before y before z."""
+    theta, sizes = c.computed(0), c.ints(1)[2:]
+    rank, n = len(sizes), theta.shape[0]
+    if rank not in (2, 3) or theta.shape[1:] != (rank, rank + 1) or min(sizes) < 1:
+        raise Refusal(
+            f"Its theta is {list(theta.shape)}, and its size {c.ints(1)}.", "Give [n, 2, 3] and [n, c, h, w]."
+        )
+    corners = c.flag("align_corners")
+    factors = [c.reshape(c.places(theta, 2, k, 1), (n, *(1,) * rank, rank)) for k in range(rank + 1)]
+    names: dict[str, Operand] = {"t": factors[rank]}
+    terms = ["t"]
+    for axis, size in enumerate(sizes):  # from the first to the last place is 2, or a step less
+        step = (2 / (size - 1) if size > 1 else 0.0) if corners else 2 / size
+        start = (-1.0 if size > 1 else 0.0) if corners else step / 2 - 1
+        at = c.iota(
+            [n_ if k == axis + 1 else 1 for k, n_ in enumerate((1, *sizes, 1))], axis + 1, theta.dtype
+        )
+        names |= {
+            f"f{axis}": factors[rank - 1 - axis],
+            f"a{axis}": c.formula("k * s + b", k=at, s=step, b=start),
+        }
+        terms.append(f"f{axis} * a{axis}")
+    return c.formula(" + ".join(reversed(terms)), None, **names)

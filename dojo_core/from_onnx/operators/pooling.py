@@ -75,8 +75,3 @@ def max_unpool(c: Call) -> Array:
         return result
     wanted = c.ints(2)
     return c.pad(result, [(0, w - s) for w, s in zip(wanted, whole, strict=True)])
-
-
-@operator("MaxRoiPool")
-def max_roi_pool(c: Call) -> Array:
-    raise Refusal("Its windows hang on data.", "Use RoiAlign, or compute it outside of the kernel.")

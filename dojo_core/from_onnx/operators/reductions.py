@@ -11,7 +11,6 @@ from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, Refusal, Tensor, known
 from dojo_core.primitives.array import Array
-from dojo_core.program.dtypes import holds
 
 _PLAIN = {"ReduceSum": "+", "ReduceMax": "max", "ReduceMin": "min", "ReduceProd": "*"}
 _SUMMED = {"ReduceL1": "abs(x)", "ReduceL2": "x * x", "ReduceSumSquare": "x * x", "ReduceLogSumExp": ""}
@@ -106,14 +105,7 @@ def arg_reduce(c: Call) -> Array:
     axis, keep = c.axis(default=0), bool(c.attribute("keepdims", 1))
     last = c.since >= 12 and c.flag("select_last_index")
     _, place = p.arg_reduce(c.b, "max" if c.name == "ArgMax" else "min", c.computed(0), axis, keep, last=last)
-    note_places(c, c.computed(0))
     return place
-
-
-def note_places(c: Call, x: Array) -> None:
-    """An element and its place are found in one pass where f32 holds the element."""
-    if not holds("f32", x.dtype):
-        c.costs("the place of an extreme by comparison")
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
@@ -151,7 +143,6 @@ def hardmax(c: Call) -> Array:
         x = c.reshape(x, (math.prod(shape[:axis]), math.prod(shape[axis:])))
     over = 1 if flat else axis
     _, place = p.arg_reduce(c.b, "max", x, over, True)
-    note_places(c, x)
     one = c.convert(c.map("==", c.iota(x.shape, over), place), joint([x.dtype]))
     return c.reshape(one, shape) if flat else one
 

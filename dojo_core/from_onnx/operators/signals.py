@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -11,21 +12,27 @@ from dojo_core.from_onnx.arrays import joint
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import Refusal, Tensor, dtype_of, within
 from dojo_core.primitives.array import Array
+from dojo_core.primitives.constants import TABLE_VALUES
 
 
-def _wave(c: Call, function: str, length: int, rows: int, columns: int, dtype: str) -> Array:
-    """``cos`` or ``sin`` of 2π·row·column/length, [rows, columns]: one turn's values, looked up."""
+def _waves(c: Call, length: int, rows: int, columns: int, dtype: str) -> list[Array]:
+    """``cos`` and ``sin`` of 2π·row·column/length, each [rows, columns]: one turn's values, looked up."""
     angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
-    turn = c.convert(c.map(function, angle), dtype)  # of f32 the sine of π were no 0
-    within(rows * columns, "The powers of its root of unity")
-    places = np.outer(np.arange(rows), np.arange(columns)) % length
-    return c.b.copy(p.gather(c.b, turn, places, 0), whole=True)
+    places: Array | np.ndarray[Any, Any]
+    if c.b.table_values + 2 * rows * columns <= TABLE_VALUES:  # one each
+        places = np.outer(np.arange(rows), np.arange(columns)) % length
+    else:  # exact: a quotient of whole numbers is not rounded up to one
+        row, column = (c.iota((rows, columns), k, "f64") for k in range(2))
+        places = c.convert(c.formula("k - n * floor(k / n)", k=c.mul(row, column), n=length), "u32")
+        places = c.min(places, length - 1)
+    turns = [c.convert(c.map(f, angle), dtype) for f in ("cos", "sin")]  # of f32 the sine of π were no 0
+    return [c.b.copy(p.gather(c.b, turn, places, 0), whole=True) for turn in turns]
 
 
 def fourier(c: Call, parts: list[Array], axis: int, length: int, bins: int, inverse: bool) -> list[Array]:
     """The real and the imaginary part of the transform along an axis of ``length`` places."""
     dtype = joint([parts[0].dtype])
-    cos, sin = (_wave(c, f, length, bins, length, dtype) for f in ("cos", "sin"))
+    cos, sin = _waves(c, length, bins, length, dtype)
     names = [f"a{k}" for k in range(len(parts[0].shape))]
     result = [name if k != axis else "bins" for k, name in enumerate(names)]
     form = f"bins {names[axis]}, {' '.join(names)} -> {' '.join(result)}"
@@ -92,7 +99,7 @@ def _real_inverse(c: Call, x: Array, axis: int) -> Array:
     weight = c.reshape(
         p.constant(c.b, twice / length, dtype), [half if k == axis else 1 for k in range(len(x.shape) - 1)]
     )
-    cos, sin = (_wave(c, f, length, length, half, dtype) for f in ("cos", "sin"))
+    cos, sin = _waves(c, length, length, half, dtype)
     names = [f"a{k}" for k in range(len(parts[0].shape))]
     result = [name if k != axis else "places" for k, name in enumerate(names)]
     form = f"places {names[axis]}, {' '.join(names)} -> {' '.join(result)}"

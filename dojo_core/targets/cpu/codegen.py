@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from dojo_core.codegen.code import Code, NotGeneratable, Parameter
 from dojo_core.codegen.conversions import scalar_conversion, vector_conversion, vector_type
+from dojo_core.codegen.keys import key_suffix
 from dojo_core.codegen.scalars import (
     WRAPPING,
     Scalars,
@@ -56,7 +57,7 @@ from dojo_core.program.tree import (
     Program,
     Scope,
 )
-from dojo_core.program.unification import Mismatch, unify
+from dojo_core.program.unification import Mismatch, Unified, unify
 from dojo_core.program.vector_form import form_fault, lanes_for
 from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
 from dojo_core.targets.cpu.dialect import Dialect
@@ -275,6 +276,9 @@ class _Generator:
         lane, word = len(scopes), match.instruction.word
         for access in written.prefetches:
             self._prefetch(access.substitute({lane: Affine()}), scopes, leaf_path, indent)
+        if match.instruction.rows:
+            self._rows(match, above, lane, leaf_path, indent)
+            return
         whole = vector_type(word, match.lanes)
         operands = []
         for access, shared in match.operands:
@@ -292,6 +296,17 @@ class _Generator:
             held = vector_type(dtype, match.lanes)
             value = f"{name}({held}_load(&{target}), {', '.join(operands)})"
             self._line(f"{held}_store(&{target}, {value});", leaf_path, indent)
+
+    def _rows(self, match: Unified, above: Sequence[Scope], lane: int, leaf_path: Path, indent: int) -> None:
+        """An instruction on rows in memory: where each array's begin, and how far apart they lie."""
+        inside = {depth: Affine() for depth in range(lane, len(above))}
+        arguments = []
+        for access in (match.operation.target, *(access for access, _ in match.operands)):
+            begin = access.substitute(inside | self.images)
+            apart = max(_stride(self._flat(access), depth) for depth in inside)
+            arguments.append(f"&{self._place(begin, above)}, {apart}")
+        name = f"{match.instruction.name}_{match.lanes}"
+        self._line(f"{name}({', '.join(arguments)});", leaf_path, indent)
 
     # ------------------------------------------------------------------ storage
 
@@ -372,6 +387,8 @@ class _Generator:
         buffer = self.program.buffer_of[access.array]
         if buffer.location == "register":
             name, element = self._register(access, lane)
+            if element is not None and buffer.dtype == "i128":
+                return f"{vector_type('i128', self.lanes[buffer.name])}_lane({name}, {element})"
             return name if element is None else f"{name}[{element}]"
         flat = self._flat(access)
         if lane is not None:
@@ -405,6 +422,7 @@ class _Generator:
             self.statements.append(self._scalar(op, scopes))
             self.peeled += _peeled(scopes) if op.accumulate else 0
         statement = self._vector(op, scopes) if vector else self.scalars.statement(op, scopes)
+        statement = _into_lane(statement)
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
         bound = ERROR_BOUNDS.get(op.function)
         if bound is not None:
@@ -471,7 +489,7 @@ class _Generator:
             raise NotGeneratable("The guard of a vector operation depends on the lane.")
         inner = arithmetic(dtype)  # of the accumulation; f16 and bf16 are rounded when written
         converting = function in DTYPE_BYTES
-        compute = dtype if moves_bytes(op, dtype) else converted_in(compute)
+        compute = dtype if moves_bytes(op, dtype) or function == "bitcast" else converted_in(compute)
         kind = vector_type(compute, width)
         half = self.dialect.half_size(function, dtypes[1:], compute)
 
@@ -497,7 +515,7 @@ class _Generator:
             if gathers(value, lane):
                 elements = (value.substitute({lane: Affine((), k)}) for k in range(width))
                 each = ", ".join(self._place(element, scopes) for element in elements)
-                whole = f"({vector_type(buffer.dtype, width)}){{{each}}}"
+                whole = _together(each, buffer.dtype, width)
                 return self._converted(whole, buffer.dtype, compute, width), True
             stride = _stride(self._flat(value), lane)
             if not 0 <= stride <= (APART if buffer.location != "register" else 1):
@@ -521,7 +539,7 @@ class _Generator:
                 place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
             return self._converted(place, buffer.dtype, compute, width), True
 
-        taken = [operand_dtype(op, k, compute) for k in range(len(op.operands))]
+        taken = [operand_dtype(op, k, compute, self.dtypes) for k in range(len(op.operands))]
         if function == "select":
             taken[0] = arithmetic(dtypes[1])
         operands = [operand(o, wanted) for o, wanted in zip(op.operands, taken, strict=True)]
@@ -539,6 +557,8 @@ class _Generator:
             value, got = self._compared(function, compute, values, width)
         elif function == "select":
             value = self._chosen(taken[0], compute, values, width)
+        elif function == "bitcast":
+            value = f"({kind})({values[0]})"
         elif function == "not" and compute == "bool":
             value = f"{values[0]} ^ 1"
         elif not function or converting or (whole and function in TO_WHOLE):
@@ -546,7 +566,8 @@ class _Generator:
         elif whole and function == "fma":
             value = f"{kind}_add({kind}_multiply({values[0]}, {values[1]}), {values[2]})"
         elif whole:
-            value = f"{kind}_{WRAPPING.get(function, function)}({', '.join(values)})"
+            named = WRAPPING.get(function, function) + key_suffix(op, self.dtypes)
+            value = f"{kind}_{named}({', '.join(values)})"
         elif function == "neg":
             value = f"-{values[0]}"
         elif function in ("max", "min"):
@@ -666,11 +687,25 @@ def _names(program: Program) -> dict[str, str]:
     return names
 
 
+def _together(cells: str, dtype: str, width: int) -> str:
+    """A vector of single cells."""
+    kind = vector_type(dtype, width)
+    return f"{kind}_of({cells})" if dtype == "i128" else f"({kind}){{{cells}}}"
+
+
+def _into_lane(statement: str) -> str:
+    """A statement that writes a lane of a vector of i128, which is no place in C, by the function for it."""
+    written = re.match(r"(i128x\d+)_lane\((\w+, \d+)\) = (.*);", statement)
+    return f"{written[1]}_set(&{written[2]}, {written[3]});" if written else statement
+
+
 def _spread(place: str, dtype: str, width: int, stride: int) -> str:
     """Every so many cells from a place on, as a vector: whole vectors up to the last of them, put together.
 
     The last one is loaded so that it ends there: behind it there may be no memory.
     """
+    if dtype == "i128":
+        return _together(", ".join(f"(&{place})[{k * stride}]" for k in range(width)), dtype, width)
     kind, end = vector_type(dtype, width), stride * (width - 1) + 1
     text, held = f"{kind}_load(&{place})", list[int | None](range(width))  # the cell that each lane has
     for number in range(1, stride):

@@ -9,7 +9,9 @@ from functools import lru_cache
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NAMED = re.compile(
-    r"^(?:#define (\w+)|typedef .*?(\w+)(?: __attribute__\(\(.*\)\))?;|INLINE [^(]*?(\w+)\()", re.MULTILINE
+    r"^(?:#define (\w+)|typedef (?:struct \{.*\} )?.*?(\w+)(?: __attribute__\(\(.*\)\))?;"
+    r"|INLINE [^(]*?(\w+)\()",
+    re.MULTILINE,
 )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from dojo_core.codegen.bitcasts import bitcast_functions
 from dojo_core.codegen.conversions import (
     float_bounds,
     integer_functions,
@@ -25,6 +26,7 @@ from dojo_core.codegen.conversions import (
 )
 from dojo_core.codegen.keys import scalar_keys, vector_keys
 from dojo_core.codegen.minifloats import scalar_storage, storage_vectors
+from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_key_vectors, wide_keys
 from dojo_core.program.dtypes import (
     FLOATS,
     HALVES,
@@ -36,7 +38,7 @@ from dojo_core.program.dtypes import (
     arithmetic,
     extremes,
 )
-from dojo_core.program.instructions import INSTRUCTIONS, available
+from dojo_core.program.instructions import INSTRUCTIONS, Instruction, available
 from dojo_core.program.target import VECTOR_DTYPES
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.program.unification import meaning
@@ -473,6 +475,7 @@ def preamble(processor: Processor) -> str:
     text, sizes, dialect = HEAD, processor.vector_bytes, Dialect(processor.instruction_set)
     for name, c_type in C_TYPES.items():
         text += f"typedef {c_type} {name};\n"
+    text += WIDE_KEY_TYPES
     shapes = [(d, n) for d in VECTOR_DTYPES for n in _lanes(d, sizes)]
     bare = dict.fromkeys((unsigned(d), n) for d, n in shapes if (unsigned(d), n) not in shapes)
     for name, lanes, bytes_ in (
@@ -488,6 +491,7 @@ def preamble(processor: Processor) -> str:
     text += PREFETCH
     for dtype in INTEGERS:
         text += integer_functions(dtype, 1)
+    text += "".join(wide_keys().values())
     text += (
         _scalar_float("f32", dialect)
         + _scalar_float("f64", dialect)
@@ -500,15 +504,17 @@ def preamble(processor: Processor) -> str:
         text += _vector(dtype, lanes, dialect)
     if dialect.resizes:
         text += resized_integers(shapes)
-    text += "".join(scalar_keys().values())
-    text += "".join(vector_keys(lanes, dialect.resizes) for dtype, lanes in shapes if dtype == "i64")
+    text += "".join(scalar_keys().values()) + "".join(bitcast_functions().values())
+    wide = [lanes for dtype, lanes in shapes if dtype == "i64"]
+    text += "".join(vector_keys(lanes, dialect.resizes) for lanes in wide)
+    text += "".join(map(wide_key_vectors, wide))
     return dialect.finish(text + _instructions(processor))
 
 
 def _instructions(processor: Processor) -> str:
     """Those of ``program/instructions.py`` that the processor has, by the compiler's names."""
     text = ""
-    words = {instruction.word for instruction in INSTRUCTIONS.values()}
+    words = {instruction.word for instruction in INSTRUCTIONS.values() if not instruction.rows}
     for word in sorted(words):
         text += (
             f"typedef {word} {word}_unaligned __attribute__((aligned(1), may_alias));\n"
@@ -517,6 +523,9 @@ def _instructions(processor: Processor) -> str:
     for name, lanes in sorted(available(processor.features)):
         instruction = INSTRUCTIONS[name]
         if lanes * DTYPE_BYTES[instruction.word] not in processor.vector_bytes:
+            continue
+        if instruction.rows:
+            text += _transpose(instruction, lanes)
             continue
         operands = "ab"[: len(meaning(name, lanes)[1].op.operands)]
         kind, held = f"{instruction.word}x{lanes}", f"{_accumulated(name, lanes)}x{lanes}"
@@ -527,6 +536,25 @@ def _instructions(processor: Processor) -> str:
             value = f'__asm__("{instruction.assembly}" : "+w"(c) : {inputs}); return c;'
         text += f"INLINE {held} {name}_{lanes}({held} c, {taken}) {{ {value} }}\n"
     return text
+
+
+def _transpose(instruction: Instruction, lanes: int) -> str:
+    """Rows of ``a``, ``as`` cells apart, turned into those of ``b``: squares of half the size each time, of
+    which the two off the diagonal are exchanged."""
+    kind, step, lines = f"{instruction.word}x{lanes}", lanes // 2, list[str]()
+    lines += [f"{kind} h;", *(f"{kind} r{n} = {kind}_load(a + {n}*as);" for n in range(lanes))]
+    while step:
+        low = ", ".join(str(e - step + lanes if e & step else e) for e in range(lanes))
+        high = ", ".join(str(e + lanes if e & step else e + step) for e in range(lanes))
+        for n in (n for n in range(lanes) if not n & step):
+            one, other = f"r{n}", f"r{n + step}"
+            lines.append(f"h = __builtin_shufflevector({one}, {other}, {high});")
+            lines.append(f"{one} = __builtin_shufflevector({one}, {other}, {low}); {other} = h;")
+        step //= 2
+    lines += [f"{kind}_store(b + {n}*bs, r{n});" for n in range(lanes)]
+    head = f"INLINE void {instruction.name}_{lanes}"
+    head += f"({instruction.word} *b, i64 bs, const {instruction.word} *a, i64 as)"
+    return f"{head} {{\n    " + "\n    ".join(lines) + "\n}\n"
 
 
 def _accumulated(name: str, lanes: int) -> str:

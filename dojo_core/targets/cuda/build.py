@@ -199,6 +199,7 @@ def _compile(
         flags = ["-std=c++17", f"-arch={architecture}", "-cubin", "-Xptxas", "-v", *fuse]
         command = [chosen.nvcc, *flags, "kernels.cu", "-o", "kernels.cubin"]
     else:
+        fuse = [*fuse, "--device-int128"] if "i128" in code.text else fuse
         flags = ["--std=c++17", f"--gpu-architecture={architecture}", "--ptxas-options=-v", *fuse]
         script = [sys.executable, "-I", "-S", nvrtc.__file__]
         command = [*script, chosen.library, chosen.builtins, "kernels.cu", "kernels.cubin", *flags]

@@ -421,9 +421,10 @@ class _Generator:
         return f"STREAM_STORE(&{place}, ({c_type(self._dtype(op))})({value[:-1]}));"
 
     def _streams(self, op: Op) -> bool:
-        """Stored past the caches? Such a store takes an address of global memory for granted."""
-        stored = self.program.buffer_of[op.target.array].location == "heap"
-        return op.stream and stored and not op.accumulate
+        """Stored past the caches? Such a store takes an address of global memory for granted, and there is
+        none of 16 bytes that are no vector."""
+        buffer = self.program.buffer_of[op.target.array]
+        return op.stream and buffer.location == "heap" and buffer.dtype != "i128" and not op.accumulate
 
     def _dtype(self, op: Op) -> str:
         return self.program.buffer_of[op.target.array].dtype
@@ -499,7 +500,8 @@ class _Generator:
         self._guarded_lines(self._guarded(op, scopes), [value], path, indent + 1)
         step = width // 2
         while step:
-            other = f"SHUFFLE_XOR(part, {step})"
+            shuffle = "SHUFFLE_XOR_I128" if kind == "i128" else "SHUFFLE_XOR"  # which moves 8 bytes at most
+            other = f"{shuffle}(part, {step})"
             self._line(self._combined(op.accumulate, buffer.dtype, "part", other), path, indent + 1)
             step //= 2
         self.loaded = {}

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 
+from dojo_core.codegen.bitcasts import bitcast_functions
 from dojo_core.codegen.conversions import scalar_integer, to_integer
 from dojo_core.codegen.keys import scalar_keys
 from dojo_core.codegen.minifloats import WORDS, storage_function
+from dojo_core.codegen.wide_keys import WIDE_KEY_TYPES, wide_keys
 from dojo_core.program.dtypes import INTEGERS, STORAGE, STORAGE_INTEGERS, extremes
 
 ULP = 1.2e-7  # of f32, relative
@@ -82,6 +84,13 @@ DEVICE f32 f32_{name}(f32 a, f32 b) {{
     return {ordered};
 #endif
 }}
+"""
+
+_SHUFFLE_WIDE = """\
+DEVICE i128 SHUFFLE_XOR_I128(i128 value, int mask) {
+    u64 high = SHUFFLE_XOR((u64)(value >> 64), mask), low = SHUFFLE_XOR((u64)value, mask);
+    return (i128)((u128)high << 64 | low);
+}
 """
 
 _PREFETCH = """\
@@ -200,6 +209,7 @@ _CALL = re.compile(rf"\b(f32|f64|{'|'.join(INTEGERS)})_(from_f32|from_f64|[a-z][
 _STORAGE_CALL = re.compile(
     rf"\b((?:f32|i8|u8)_from_(?:{'|'.join(STORAGE)})|(?:{'|'.join(STORAGE)})_from_\w+)\("
 )
+_KEY_CALL = re.compile(rf"\b(?:{'|'.join(scalar_keys() | wide_keys())})\b")
 _VECTOR = re.compile(r"\b(?:f32|f64|[iu]32|[iu]64)x[24]\b")
 
 
@@ -218,10 +228,19 @@ def _storage(kernels: str) -> list[str]:
     ]
 
 
+def _keys(kernels: str) -> list[str]:
+    """The types and functions of keys."""
+    parts = [WIDE_KEY_TYPES] if re.search(r"\bi128\b", kernels) else []
+    functions = scalar_keys() | wide_keys()
+    parts += [functions[name].replace("INLINE", "DEVICE") for name in sorted(set(_KEY_CALL.findall(kernels)))]
+    return [*parts, _SHUFFLE_WIDE] if "SHUFFLE_XOR_I128(" in kernels else parts
+
+
 def prelude(kernels: str, dialect: str) -> str:
     """What the text of some kernels needs before it."""
     parts = [CUDA_HEAD if dialect == "cuda" else HIP_HEAD, TYPES]
-    if "__INT64_MAX__" in kernels:
+    keys = _keys(kernels)
+    if any("__INT64_MAX__" in text for text in (kernels, *keys)):
         parts.append(_LIMITS)
     constants = [
         f"#define {call} {value}\n"
@@ -244,9 +263,11 @@ def prelude(kernels: str, dialect: str) -> str:
         if used & {"abs", "divide"}:
             used.add("negate")
         parts += [t.replace("INLINE", "DEVICE") for n, t in scalar_integer(dtype).items() if n in used]
-    keys = {name: text.replace("INLINE", "DEVICE") for name, text in scalar_keys().items()}
-    parts += [keys[f"{d}_{n}"] for d, n in calls if f"{d}_{n}" in keys]
-    calls = [(d, n) for d, n in calls if f"{d}_{n}" not in keys]
+    parts += keys
+    bitcasts = bitcast_functions()
+    called = [name for name in bitcasts if re.search(rf"\b{name}\(", kernels)]
+    parts += [bitcasts[name].replace("INLINE", "DEVICE") for name in called]
+    calls = [(d, n) for d, n in calls if not _KEY_CALL.fullmatch(f"{d}_{n}")]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
     parts += _storage(kernels)
     if "prefetch(" in kernels:

@@ -1,0 +1,56 @@
+"""What benchmarks come to as Markdown: benchmarks/models.py, benchmarks/kernelbench_report.py."""
+
+import pytest
+
+from benchmarks.kernelbench_report import report
+from benchmarks.models import Entry, Row, tables
+from benchmarks.sections import fill
+
+
+def problem(name, level=1, **more):
+    seconds = {"eager": 2.0, "inductor": 1.0, "dojo": 0.5}
+    plain = {"status": "correct", "message": "", "stays": [], "compiling": 2.0, "seconds": seconds}
+    return {"level": level, "name": name, **plain, **more}
+
+
+def test_problems_by_level_and_what_is_behind():
+    told = report(
+        [
+            problem("1_Add"),
+            problem("2_Sort", stays=["sort stays."], seconds={"eager": 1.0, "inductor": 2.0, "dojo": 2.0}),
+            problem("3_Wrong", status="wrong", message="off by 1"),
+            problem("1_Chain", level=2, seconds={}),
+        ]
+    ).splitlines()
+    assert "| level 1 | 3 | 2 | 1 | 2.0, 2.0 |" in told
+    assert "| all | 4 | 3 | 2 | 2.0, 2.0 |" in told
+    assert "| eager | level 1 | 2 | 1.41 | 1 | 1 |" in told  # 4 and 0.5
+    assert "| the better of both | all | 2 | 1.00 | 1 | 1 |" in told  # 2 and 0.5
+    assert "- Behind eager, below 0.8: 1/2_Sort (0.50)." in told
+    assert told[-2:] == ["- 1/2_Sort: sort stays.", "- 1/3_Wrong: wrong; off by 1"]
+
+
+def test_networks_beside_the_others():
+    entries = {
+        "eager": Entry(seconds=[0.04, 0.06, 0.04]),
+        "inductor": Entry(seconds=[0.02, 0.03, 0.02], first=20.0, second=3.0),
+        "onnxruntime": Entry("failed", "PyTorch did not export it."),
+        "dojo": Entry(
+            seconds=[0.01, 0.015, 0.01], first=9.0, second=2.0, parts={"play": 4.0, "compile": 2.0}
+        ),
+        "dojo-onnx": Entry("failed", "PyTorch did not export it."),
+    }
+    told = tables([Row("lstm", 3, entries)]).splitlines()
+    assert "| lstm | 40 | 20 | failed | 10 | failed |" in told
+    assert "| lstm | 4.00 | 2.00 |  |  |" in told  # ratios within rounds: another load slows both
+    assert "| lstm, torch.compile | 9.0 | 3.0 | 4.0 | 2.0 |  | 2.0 | 20.0 | 3.0 |" in told
+    assert "- lstm, ONNX Runtime: PyTorch did not export it." in told
+
+
+def test_a_section_of_a_page_is_replaced(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- a -->\nold\n<!-- end -->\nafter\n")
+    fill(page, "<!-- a -->", "<!-- end -->", "new\n")
+    assert page.read_text() == "before\n<!-- a -->\n\nnew\n\n<!-- end -->\nafter\n"
+    with pytest.raises(SystemExit, match="no such section"):
+        fill(page, "<!-- b -->", "<!-- end -->", "new")

@@ -1,0 +1,114 @@
+"""The heuristic pass on products that no panel suits: few rows, few results."""
+
+from dataclasses import replace
+
+from dojo_core.primitives import Array, Builder, contract, elementwise, reduce
+from dojo_core.program.tree import Program
+from tests.test_passes import WIDE
+from tests.test_passes_fusion import lines
+
+
+def test_a_product_that_is_one_tile_is_summed_in_registers():
+    b = Builder("k")
+    b.output("y", contract(b, "mk,kn->mn", b.input("x", "f32", (4, 100)), b.input("w", "f32", (100, 18))))
+    assert lines(b.program()) == [
+        "acc f32 [1:N, 4, 16] register",
+        "acc1 f32 [1:N, 4, 2] register",
+        "1 4:u 16:v acc[{0},{1},{2}] = 0",
+        "| 100 4:u 16:v acc[{0},{2},{3}] += x[{2},{1}]*w[{1},{3}]",
+        "| 4:u 16:v y[{1},{2}] = acc[{0},{1},{2}]",
+        "| 4:u 2:u acc1[{0},{1},{2}] = 0",
+        "| 100 4:u 2:u acc1[{0},{2},{3}] += x[{2},{1}]*w[{1},{3}+16]",
+        "| 4:u 2:u y[{1},{2}+16] = acc1[{0},{1},{2}]",
+    ]
+
+
+def test_a_few_rows_times_rows_are_summed_in_lanes_along_the_terms():
+    b = Builder("k")
+    b.output("y", contract(b, "mk,nk->mn", b.input("x", "f32", (8, 128)), b.input("w", "f32", (24, 128))))
+    assert lines(b.program()) == [
+        "qy f32 [4:N, 2:N, 4, 6, 16] register",
+        "4:p 2 4 4:v y[{1}*4+{2},{0}*6+{3}] = 0",
+        "| | | 2 y[{1}*4+{2},{0}*6+{3}+4] = 0",
+        "| | 4:u 6:u 16:v qy[{0},{1},{2},{3},{4}] = 0",
+        "| | 8 4:u 6:u 16:v qy[{0},{1},{3},{4},{5}] += x[{1}*4+{3},{2}*16+{5}]*w[{0}*6+{4},{2}*16+{5}]",
+        "| | 4:u 6:u 16:v y[{1}*4+{2},{0}*6+{3}] += qy[{0},{1},{2},{3},{4}]",
+    ]
+
+
+def test_terms_and_columns_that_no_tile_takes_are_summed_apart():
+    b = Builder("k")
+    b.output("y", contract(b, "mk,nk->mn", b.input("x", "f32", (2, 67)), b.input("w", "f32", (9, 67))))
+    assert lines(b.program()) == [
+        "qy f32 [1:N, 2, 8, 16] register",
+        "qy1 f32 [1:N, 2, 16] register",
+        "acc f32 [2:N, 9:N] register",
+        "1 2:u 8:u 16:v qy[{0},{1},{2},{3}] = 0",
+        "| 4 2:u 8:u 16:v qy[{0},{2},{3},{4}] += x[{2},{1}*16+{4}]*w[{3},{1}*16+{4}]",
+        "| 2 8:v y[{1},{2}] = 0",
+        "| | y[{1},{0}+8] = 0",
+        "| 2:u 8:u 16:v y[{1},{2}] += qy[{0},{1},{2},{3}]",
+        "| 2:u 16:v qy1[{0},{1},{2}] = 0",
+        "| 4 2:u 16:v qy1[{0},{2},{3}] += x[{2},{1}*16+{3}]*w[{0}+8,{1}*16+{3}]",
+        "| 2:u 16:v y[{1},{0}+8] += qy1[{0},{1},{2}]",
+        "2 9 acc[{0},{1}] = y[{0},{1}]",
+        "| | 3:u acc[{0},{1}] += x[{0},{2}+64]*w[{1},{2}+64]",
+        "| | y[{0},{1}] = acc[{0},{1}]",
+    ]
+
+
+SMALL = replace(WIDE, cache_bytes=32 << 10)
+
+
+def attention(b: Builder, axis: int) -> Array:
+    """Two heads of 64 queries and 32 keys, the softmax along an axis of the scores."""
+    q, k, v = (b.input(name, "f32", (2, size, 16)) for name, size in (("q", 64), ("k", 32), ("v", 32)))
+    scores = contract(b, "hmd,hnd->hmn", q, k)
+    e = elementwise(b, "exp", elementwise(b, "-", scores, reduce(b, "max", scores, axis, keepdims=True)))
+    p = elementwise(b, "/", e, reduce(b, "+", e, axis, keepdims=True))
+    return contract(b, "hmn,hnd->hmd", p, v)
+
+
+def buffers(program: Program, *names: str) -> list[str]:
+    """Of the program that the pass makes."""
+    return [line for line in lines(program, SMALL) if line.split()[0] in names and line.split()[1] == "f32"]
+
+
+def test_scores_of_attention_are_made_and_used_a_block_of_rows_at_a_time():
+    b = Builder("k")
+    b.output("y", attention(b, -1))
+    assert buffers(b.program(), "pk", "pv", "t1", "t6") == [
+        "pk f32 [2:N, 16, 2, 16] stack",
+        "pv f32 [2:N, 32, 16] stack",
+        "t1 f32 [2:N, 4:N, 16, 32] stack",
+        "t6 f32 [2:N, 4:N, 16, 32] stack",
+    ]
+
+
+def test_scores_that_all_rows_have_a_part_in_are_kept():
+    b = Builder("k")
+    b.output("y", attention(b, 1))
+    assert buffers(b.program(), "t1", "t2") == [
+        "t1 f32 [2:N, 4, 16, 32] stack",
+        "t2 f32 [2:N, 32] register",
+    ]
+
+
+def test_what_a_tiles_results_meet_is_asked_for_when_its_sums_begin():
+    b = Builder("k")
+    x, w, r = (b.input(n, "f32", size) for n, size in (("x", (96, 64)), ("w", (64, 96)), ("r", (96, 96))))
+    b.output("y", elementwise(b, "+", contract(b, "mk,kn->mn", x, w), r))
+    asked = [line for line in lines(b.program(), replace(WIDE, first_cache_bytes=32 << 10)) if "!" in line]
+    assert asked == [
+        "| 12 8:u 3:u 16:v acc[{0},{1},{2},{3},{4}] = 0 !prefetch(r[{1}*8+{2},{0}*48+{3}*16+{4}])"
+    ]
+
+
+def test_pieces_of_rows_that_lie_far_apart_are_asked_for_ahead():
+    b = Builder("k")
+    b.output("y", contract(b, "mk,kn->mn", b.input("x", "f32", (8, 64)), b.input("w", "f32", (64, 256))))
+    asked = [line for line in lines(b.program(), replace(WIDE, first_cache_bytes=32 << 10)) if "!" in line]
+    assert asked == [
+        "| 64 8:u 2:u 16:v acc[{0},{2},{3},{4}] += x[{2},{1}]*w[{1},{0}*32+{3}*16+{4}] "
+        "!prefetch(w[{1}+16,{0}*32+{3}*16+{4}])"
+    ]
