@@ -1,14 +1,16 @@
 """Run by a test with an exported package of many kernels and nothing of the Dojo: beside PyTorch's own."""
 
 import sys
+from importlib import import_module
 
-import kept
 import torch
 import torch.nn.functional as f
-from kept import torch_ops
 
 assert not any(name.partition(".")[0] in ("dojo_core", "dojo_native") for name in sys.modules)
 torch.manual_seed(0)
+name, *kernels = sys.argv[1:]
+exported, torch_ops = import_module(name), import_module(f"{name}.torch_ops")
+operators = getattr(torch.ops, name)
 
 
 def per_channel(x, *vectors):
@@ -50,12 +52,12 @@ class All(torch.nn.Module):
     def forward(self, *inputs):
         left, results = list(inputs), []
         for name, count in COUNTS.items():
-            results.append(getattr(torch.ops.kept, name)(*left[:count]))
+            results.append(getattr(operators, name)(*left[:count]))
             del left[:count]
         return results
 
 
-inputs = {name: [torch.randn(shape) for shape in kept.shapes(name)[0].values()] for name in sys.argv[1:]}
+inputs = {name: [torch.randn(shape) for shape in exported.shapes(name)[0].values()] for name in kernels}
 assert set(inputs) <= set(THEIRS), set(inputs) - set(THEIRS)
 for name, tensors in inputs.items():
     ours = getattr(torch_ops, name)(*tensors)
@@ -63,7 +65,7 @@ for name, tensors in inputs.items():
         ours, THEIRS[name](*tensors), rtol=1e-4, atol=1e-4, msg=lambda m, n=name: f"{n}: {m}"
     )
     torch.library.opcheck(
-        getattr(torch.ops.kept, name).default, tuple(tensors), test_utils=("test_schema", "test_faketensor")
+        getattr(operators, name).default, tuple(tensors), test_utils=("test_schema", "test_faketensor")
     )
 
 COUNTS = {name: len(tensors) for name, tensors in inputs.items()}
