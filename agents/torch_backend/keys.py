@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -79,7 +80,11 @@ def _target(module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
     place, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
     if node.op != "call_function" or isinstance(target, _OPERATORS):
         raise _Unkeyed
-    if not isinstance(place, str) or place.partition(".")[0] not in _MODULES or "<" in str(name):
+    if not isinstance(place, str) or place.partition(".")[0] not in _MODULES:
+        raise _Unkeyed
+    if "<locals>" in str(name):  # such as max_pool2d, which a function made
+        name = next((each for each, value in vars(sys.modules[place]).items() if value is target), None)
+    if name is None:
         raise _Unkeyed
     return place, name
 
