@@ -89,8 +89,8 @@ def _check(interface: Interface, graph: Graph, inputs: Sequence[Any]) -> None:
         value, tensor = inputs[number], tensors[port.name]
         if value.dtype != port.dtype or tuple(value.shape[axis] for axis in port.order) != tensor.shape:
             raise ValueError(f"{port.name} is {tensor.kind}")
-    for port in (*interface.ports.values(), *interface.results):
-        assert isinstance(port, Port)
+    results = (port for port in interface.results if isinstance(port, Port))
+    for port in (*interface.ports.values(), *results):
         tensor = tensors[port.name]
         if (tensor.dtype, len(tensor.shape)) != (word_of(port.dtype), len(port.order)):
             raise ValueError(f"{port.name} is {tensor.kind}")

@@ -34,9 +34,9 @@ _STATES = (
     torch.is_autocast_cache_enabled,
     partial(torch.is_autocast_enabled, "cpu"),
     partial(torch.get_autocast_dtype, "cpu"),
-    torch.backends.cuda.flash_sdp_enabled,  # of CPUs too
-    torch.backends.cuda.mem_efficient_sdp_enabled,
-    torch.backends.cuda.math_sdp_enabled,
+    torch._C._get_flash_sdp_enabled,  # which form attention takes, on every device
+    torch._C._get_mem_efficient_sdp_enabled,
+    torch._C._get_math_sdp_enabled,
 )
 
 
@@ -112,7 +112,7 @@ def _input(value: Any) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.device.type != "cpu":
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or not value.is_cpu:
         raise _Unkeyed
     dense = value.detach().resolve_neg().resolve_conj().contiguous()
     content = dense.reshape(-1).view(torch.uint8).numpy().tobytes()
