@@ -422,6 +422,8 @@ def test_what_a_graph_hangs_on_is_in_its_key():
         key(lambda x: x.sum(0), x.T),
         key(lambda x: x.sum(0), x.double()),
         key(lambda x: x.prod(0), x),
+        key(lambda x: F.max_pool1d(x, 2), x),
+        key(lambda x: F.adaptive_max_pool1d(x, 2), x),
     ]
     with torch.no_grad():
         keys.append(key(lambda x: x.sum(0), x))

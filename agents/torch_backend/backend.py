@@ -48,7 +48,7 @@ def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Set
     """For these shapes: kept from another process, or compiled now."""
     frozen = settings.freeze or _frozen()
     key = None if frozen else graph_key(module, inputs)  # constants are a process's own
-    part = kept(key, settings) if key else None
+    part = kept(key, inputs, settings) if key else None
     if part is not None:
         return disable(part, reason="it is compiled by the Dojo")
     # Imported where something is traced: that takes longer than all that a kept graph needs.

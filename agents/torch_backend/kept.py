@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,8 @@ def keep(key: str, part: Part) -> None:
         log.warning("What was traced is not kept: %s", fault)
 
 
-def kept(key: str, settings: Settings) -> Part | None:
-    """The part that was kept, compiled for these options; None where there is none."""
+def kept(key: str, inputs: Sequence[Any], settings: Settings) -> Part | None:
+    """The part that was kept for inputs like these, compiled for these options; None where there is none."""
     content = sealed.read(_path(key))
     if content is None:
         return None
@@ -53,9 +54,9 @@ def kept(key: str, settings: Settings) -> Part | None:
         graph, interface = from_bytes(rest), json.loads(head)
         ports = {int(number): _port(each) for number, *each in interface["ports"]}
         known = Interface(ports, tuple(_port(each) for each in interface["results"]))
-        _check(known, graph)
+        _check(known, graph, inputs)
         return Part(known, lambda fixed: graph, settings, {})
-    except (GraphError, Refusal, ValueError, TypeError, KeyError, AttributeError) as fault:
+    except (GraphError, Refusal, ValueError, TypeError, LookupError, AttributeError) as fault:
         log.info("%s cannot be read (%s): it is traced again", _path(key), fault)
         return None
 
@@ -75,17 +76,22 @@ def _port(described: list[Any]) -> Port:
     return Port.dense_of(name, tuple(order), _DTYPES[word], tuple(shape))
 
 
-def _check(interface: Interface, graph: Graph) -> None:
-    """Raises ValueError where an interface is none of this graph's."""
-    taken = {port.name for port in interface.ports.values()}
+def _check(interface: Interface, graph: Graph, inputs: Sequence[Any]) -> None:
+    """Raises ValueError where an interface is none of this graph's, or takes other inputs."""
+    tensors = {graph.label(name): tensor for name, tensor in graph.tensors.items()}
+    taken = [port.name for port in interface.ports.values()]
     given = {port.name for port in interface.results if isinstance(port, Port)}
-    if taken != {graph.label(name) for name in graph.inputs} or given != {
-        graph.label(n) for n in graph.outputs
-    }:
-        raise ValueError("its inputs and outputs are others")
-    for port in (*interface.ports.values(), *interface.results):
-        assert isinstance(port, Port)
-        (tensor,) = (t for n, t in graph.tensors.items() if graph.label(n) == port.name)
-        stored = tuple(port.shape[axis] for axis in port.order)
-        if (tensor.dtype, tuple(tensor.shape)) != (word_of(port.dtype), stored):
+    if sorted(taken) != sorted(graph.label(name) for name in graph.inputs):
+        raise ValueError("its inputs are others")
+    if given != {graph.label(name) for name in graph.outputs}:
+        raise ValueError("its outputs are others")
+    for number, port in interface.ports.items():
+        value, tensor = inputs[number], tensors[port.name]
+        if value.dtype != port.dtype or tuple(value.shape[axis] for axis in port.order) != tensor.shape:
+            raise ValueError(f"{port.name} is {tensor.kind}")
+    results = (port for port in interface.results if isinstance(port, Port))
+    for port in (*interface.ports.values(), *results):
+        tensor = tensors[port.name]
+        lies = tuple(port.shape[axis] for axis in port.order)
+        if (tensor.dtype, tuple(tensor.shape)) != (word_of(port.dtype), lies):
             raise ValueError(f"{port.name} is {tensor.kind}")

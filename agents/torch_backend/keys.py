@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -33,9 +34,9 @@ _STATES = (
     torch.is_autocast_cache_enabled,
     partial(torch.is_autocast_enabled, "cpu"),
     partial(torch.get_autocast_dtype, "cpu"),
-    torch.backends.cuda.flash_sdp_enabled,  # of CPUs too
-    torch.backends.cuda.mem_efficient_sdp_enabled,
-    torch.backends.cuda.math_sdp_enabled,
+    torch._C._get_flash_sdp_enabled,  # which form attention takes, on every device
+    torch._C._get_mem_efficient_sdp_enabled,
+    torch._C._get_math_sdp_enabled,
 )
 
 
@@ -79,7 +80,11 @@ def _target(module: torch.fx.GraphModule, node: torch.fx.Node) -> Any:
     place, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
     if node.op != "call_function" or isinstance(target, _OPERATORS):
         raise _Unkeyed
-    if not isinstance(place, str) or place.partition(".")[0] not in _MODULES or "<" in str(name):
+    if not isinstance(place, str) or place.partition(".")[0] not in _MODULES:
+        raise _Unkeyed
+    if "<locals>" in str(name):  # such as max_pool2d, which a function made
+        name = next((each for each, value in vars(sys.modules[place]).items() if value is target), None)
+    if name is None:
         raise _Unkeyed
     return place, name
 
@@ -107,7 +112,7 @@ def _input(value: Any) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.device.type != "cpu":
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or not value.is_cpu:
         raise _Unkeyed
     dense = value.detach().resolve_neg().resolve_conj().contiguous()
     content = dense.reshape(-1).view(torch.uint8).numpy().tobytes()
