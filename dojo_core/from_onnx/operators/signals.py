@@ -13,10 +13,17 @@ from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import Refusal, Tensor, dtype_of, within
 from dojo_core.primitives.array import Array
 from dojo_core.primitives.constants import TABLE_VALUES
+from dojo_core.program.functions import KERNEL_LIMITS
 
 
 def _waves(c: Call, length: int, rows: int, columns: int, dtype: str) -> list[Array]:
     """``cos`` and ``sin`` of 2π·row·column/length, each [rows, columns]: one turn's values, looked up."""
+    taken, most = 8 * rows * columns, KERNEL_LIMITS["buffer bytes"]
+    if taken > most:
+        raise Refusal(
+            f"The powers of its root of unity would take {taken:,} bytes, more than {most:,}.",
+            "Use a smaller length.",
+        )
     angle = c.formula("k * a", k=c.iota((length,), 0, "f64"), a=2 * math.pi / length, dtype="f64")
     places: Array | np.ndarray[Any, Any]
     if c.b.table_values + 2 * rows * columns <= TABLE_VALUES:  # one each
