@@ -75,7 +75,7 @@ def gone_through(program: Program) -> dict[object, tuple[int, ...]]:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(90), pytest.param(range(90, 400), marks=pytest.mark.soak)], ids=["90", "310 more"]
+    "seeds", [range(120), pytest.param(range(120, 400), marks=pytest.mark.soak)], ids=["120", "280 more"]
 )
 @pytest.mark.parametrize("few", [definedness._FEW, 0], ids=["as they are", "cut"])
 def test_it_agrees_with_an_execution(monkeypatch, few, seeds):

@@ -151,7 +151,7 @@ def test_rows_in_another_order_than_the_product_s_are_a_kernel_of_their_own_too(
     m = Drawn()
     x, w, c = m.input("x", 8, 16), m.weight("w", 16, 16), m.weight("c", 16, 8)
     turned = m.map("add", "a + b", m.transpose(m.matmul(x, w), 1, 0), c)
-    graph = m.built(m.reduce("sum", turned, 1))
+    graph = m.model(m.reduce("sum", turned, 1))
     assert calls(graph) == ["add2 = matmul_add(x, w, c)", "sum3 = sum(add2)"]
 
 
@@ -273,7 +273,7 @@ def test_what_hangs_on_constants_alone_within_a_node_is_a_constant_too() -> None
     m = Drawn()
     x, w, v = m.input("x", 8, 16), m.weight("w", 16, 16), m.constant("v", np.arange(16.0, dtype=np.float32))
     y = m.matmul(x, w)
-    graph = m.built(m.map("norm", "a * rsqrt(b + 0.5)", y, v))
+    graph = m.model(m.map("norm", "a * rsqrt(b + 0.5)", y, v))
     (kernel,) = graph.kernels.values()
     assert "rsqrt" not in kernel.program.text and len(kernel.program.inputs) == 3
     inputs = m.drawn()
