@@ -136,14 +136,19 @@ def _started(name: str, network: str, folder: Path, entry: Entry) -> Process:
         process = alone("onnx_model.py", files, pinned_environment())
         entry.by = _answer(process, START_SECONDS)["by"]
         return process
-    if name in TWICE:  # first as a user starts it: compilers may have all cores
-        with closing(_process(name, network, folder, os.environ)) as process:
-            said = _answer(process, START_SECONDS)
-            entry.first, entry.parts = said["start"], said["parts"]
+    if name in TWICE:  # as a user starts it, which pins nothing: compilers may have all cores
+        first, second = (_as_user(name, network, folder) for _ in range(2))
+        entry.first, entry.parts, entry.second = first["start"], first["parts"], second["start"]
     process = _process(name, network, folder, pinned_environment())
     said = _answer(process, START_SECONDS)
-    entry.by, entry.second, entry.stays = said["by"], said["start"], said["stays"]
+    entry.by, entry.stays = said["by"], said["stays"]
     return process
+
+
+def _as_user(name: str, network: str, folder: Path) -> dict[str, Any]:
+    """What a contender says of a start of its own. Raises Silent."""
+    with closing(_process(name, network, folder, os.environ)) as process:
+        return _answer(process, START_SECONDS)
 
 
 def _answer(process: Process, seconds: float) -> dict[str, Any]:
