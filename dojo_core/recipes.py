@@ -31,6 +31,7 @@ from dojo_core.moves.notation import MoveSyntax, parse_move, read_arguments
 from dojo_core.moves.places import (
     NoSuchPlace,
     Place,
+    fresh_name,
     leaf_at,
     place_of,
     reduction_at,
@@ -40,6 +41,7 @@ from dojo_core.moves.places import (
 )
 from dojo_core.moves.storage import buffer_named
 from dojo_core.moves.ways import with_enablers
+from dojo_core.program.dependence import is_reduction
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET, Target
 from dojo_core.program.tree import Op, Path, Program, Provenance, Scope, walk
@@ -112,7 +114,7 @@ class Sketch:
     def do(self, text: str) -> None:
         """A move or a recipe by its text."""
         words = text.split()
-        recipe = self.recipes.get(words[0]) if words else None
+        recipe = called(words[0], self.recipes) if words else None
         if recipe is None:
             move = parse_move(text, self.recipes)
             self.play(move.name, *move.arguments)
@@ -153,20 +155,30 @@ class Recipe:
     parameters: tuple[Parameter, ...]
     about: str
     run: Callable[..., None]
+    also: tuple[str, ...] = ()  # what others call it: read in its place
 
 
 RECIPES: dict[str, Recipe] = {}
 
 
-def recipe(*parameters: Parameter) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def recipe(
+    *parameters: Parameter, also: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Registers a function as a recipe of its name; its docstring's first line tells people."""
 
     def registered(run: Callable[..., None]) -> Callable[..., None]:
         about = (run.__doc__ or "").strip().split("\n")[0]
-        RECIPES[run.__name__] = Recipe(run.__name__, parameters, about, run)
+        RECIPES[run.__name__] = Recipe(run.__name__, parameters, about, run, also)
         return run
 
     return registered
+
+
+def called(name: str, recipes: Mapping[str, Recipe]) -> Recipe | None:
+    """The recipe of a name, or the one that others call so where no move has the name."""
+    if name in recipes or name in REGISTRY:
+        return recipes.get(name)
+    return next((each for each in recipes.values() if name in each.also), None)
 
 
 def expand(
@@ -176,7 +188,7 @@ def expand(
     policy: str = "reassoc",
     recipes: Mapping[str, Recipe] | None = None,
 ) -> tuple[Move, ...]:
-    """The moves that a recipe (or a move) by its text comes to at a position.
+    """The moves that recipes and moves by their text, separated by ``;``, come to at a position.
 
     Raises MoveSyntax for a bad text, IllegalMove where a move is refused or a name means nothing; nothing
     has been played then.
@@ -184,8 +196,16 @@ def expand(
     return tuple(_expanded(context(program, target, policy, _unused(program)), text, recipes).moves)
 
 
+def result(
+    program: Program, text: str, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
+) -> Program:
+    """The program after them; raises as ``expand`` does."""
+    return _expanded(context(program, target, policy, _unused(program)), text, None).program
+
+
 def play(game: Game, text: str, recipes: Mapping[str, Recipe] | None = None) -> tuple[Move, ...]:
-    """Play a move or a recipe at the game's cursor, all of it or nothing; raises as ``expand`` does."""
+    """Play moves and recipes, separated by ``;``, at the game's cursor, all or nothing; raises as ``expand``
+    does."""
     number = max(max(game.positions) + 1, _unused(game.current.program))
     sketch = _expanded(game.context(game.cursor, number), text, recipes)
     if len(game.positions) + len(sketch.moves) > MAX_MOVES:
@@ -201,12 +221,17 @@ def _unused(program: Program) -> int:
 
 def _expanded(begin: Context, text: str, recipes: Mapping[str, Recipe] | None) -> Sketch:
     sketch = Sketch(begin, recipes)
-    try:
-        sketch.do(text)
-    except NoSuchPlace as missing:
-        raise IllegalMove(text, structural("no-such-place", str(missing))) from missing
+    for part in filter(None, map(str.strip, text.split(";"))) if ";" in text else [text]:
+        played = len(sketch.moves)
+        try:
+            sketch.do(part)
+        except NoSuchPlace as missing:
+            raise IllegalMove(part, structural("no-such-place", str(missing))) from missing
+        if len(sketch.moves) == played:
+            nothing = "There is nothing to do: it would make no move here."
+            raise IllegalMove(part, structural("no-moves", nothing))
     if not sketch.moves:
-        raise IllegalMove(text, structural("no-moves", "There is nothing to do: it would make no move here."))
+        raise MoveSyntax("An empty line is no move.")
     return sketch
 
 
@@ -225,7 +250,7 @@ def fuse(sketch: Sketch, scope: Place, times: int | None = None) -> None:
             pass
 
 
-@recipe(Parameter("scope", "scope"), Parameter("sizes", "numbers"))
+@recipe(Parameter("scope", "scope"), Parameter("sizes", "numbers"), also=("blocking", "loop_tiling"))
 def tile(sketch: Sketch, scope: Place, *sizes: int) -> None:
     """Split a scope, and what is left inside again: ``tile y@1 32 16`` makes N/32, 2, 16."""
     path, _, _ = scope_at(sketch.program, scope)
@@ -265,7 +290,11 @@ def fuse_with(sketch: Sketch, scope: Place, other: Place) -> None:
     sketch.play("join_scopes", sketch.place(sketch.path(first.provenance)))
 
 
-@recipe(Parameter("scope", "scope"), Parameter("stages", "number", optional=True))
+@recipe(
+    Parameter("scope", "scope"),
+    Parameter("stages", "number", optional=True),
+    also=("software_pipeline", "software_pipelining"),
+)
 def pipeline(sketch: Sketch, scope: Place, stages: int | None = None) -> None:
     """Make scopes that follow each other one, each an iteration ahead of the next (software pipelining).
 
@@ -346,34 +375,116 @@ def lanes(sketch: Sketch, reduction: Place, inner: str, outer: str) -> None:
     sketch.play("split_reduction", Place(inner, 1, depth - 1), outer)
 
 
-@recipe(Parameter("node", "node"), Parameter("copies", "number", optional=True))
+@recipe(
+    Parameter("node", "node"),
+    Parameter("copies", "number", optional=True),
+    also=("vectorise_all", "auto_vectorize"),
+)
 def vectorize_all(sketch: Sketch, node: Place, copies: int = UNROLLED) -> None:
-    """Vectorise each innermost scope below that allows it, and unroll around it, so many copies at most."""
-    root = resolve(sketch.program, node)
-    innermost = [
+    """Vectorise the innermost scopes below and unroll around them, so many copies at most.
+
+    Where none can be as it is, they are split by the vector width first, and reductions into partial results
+    for the lanes. What cannot be vectorised stays as it is.
+    """
+    root = sketch.provenance(resolve(sketch.program, node))
+    born = sketch.context.born
+    if _vectorised(sketch, root, born, copies):
+        return
+    for provenance in _innermost(sketch.program, sketch.path(root), born):
+        _split_by_width(sketch, provenance)
+    if not _vectorised(sketch, root, born, copies):
+        raise NoSuchPlace(
+            f"No scope in {node} can be vectorised, nor when it is split by a vector width: "
+            "why vectorize SCOPE says what stands in the way of one."
+        )
+
+
+def _innermost(program: Program, root: Path, born: int) -> list[Provenance]:
+    """Unmarked scopes around a single operation, below a node or made by a move since ``born``."""
+    return [
         scope.provenance
-        for path, scope, _ in scopes(sketch.program)
-        if path[: len(root)] == root
+        for path, scope, _ in scopes(program)
+        if (path[: len(root)] == root or scope.provenance.move >= born)
         and not scope.mark
         and len(scope.body) == 1
         and isinstance(scope.body[0], Op)
     ]
+
+
+def _vectorised(sketch: Sketch, root: Provenance, born: int, copies: int) -> int:
+    """Vectorise what can be, and unroll around it; how many scopes that was."""
     vectorised = 0
-    for provenance in innermost:
+    around_all = len(sketch.path(root))
+    for provenance in _innermost(sketch.program, sketch.path(root), born):
         path = sketch.path(provenance)
         if not sketch.may("vectorize", sketch.place(path)):
             continue
         vectorised += 1
         unrolled = 1
-        while len(path) > max(1, len(root)):
+        while len(path) > max(1, around_all):
             path = path[:-1]
             around = sketch.program.scope(path)
             if len(around.body) > 1 or around.mark or unrolled * around.size > copies:
                 break
             sketch.play("unroll", sketch.place(path))
             unrolled *= around.size
-    if not vectorised:
-        raise NoSuchPlace(f"No scope in {node} can be vectorised: split one by the vector width first.")
+    return vectorised
+
+
+def _split_by_width(sketch: Sketch, provenance: Provenance) -> None:
+    """Split a scope by the widest vector that it can be vectorised with; a reduction is kept in as many
+    partial results as lanes, so that none waits for the one before."""
+    for width in sorted(sketch.context.widths, reverse=True):
+        path = sketch.path(provenance)
+        size = sketch.program.scope(path).size
+        if size <= width or size % width:
+            continue
+        before = len(sketch.moves)
+        with sketch.attempt():
+            sketch.play("split_scope", sketch.place(path), width)
+            inner = (*path, 0)
+            leaf = next(leaf for leaf in sketch.program.leaves if leaf.path == (*inner, 0))
+            if is_reduction(leaf, len(path)):
+                at = sketch.place(leaf.path)
+                name = fresh_name(sketch.program, f"p{at.array}")
+                operation = leaf.op.provenance
+                sketch.play("split_reduction", Place(at.array, at.number, len(path)), name)
+                inner = sketch.path(operation)[:-1]
+            if not sketch.may("vectorize", sketch.place(inner)):
+                raise NoSuchPlace("Its lanes cannot be one vector.")
+        if len(sketch.moves) > before:
+            return
+
+
+@recipe(Parameter("scope", "scope"), also=("omp_parallel_for", "private_parallel"))
+def parallel_for(sketch: Sketch, scope: Place) -> None:
+    """Make private what the iterations of a scope share, then give them to threads."""
+    move = Move("parallelize", (scope,))
+    refusal = outcome(sketch.context, move)
+    if isinstance(refusal, Program):
+        sketch.play(move.name, scope)
+        return
+    ways = with_enablers(sketch.context, move, refusal).ways
+    if not ways:
+        raise IllegalMove(str(move), refusal)
+    for text in (*ways[0].moves, ways[0].then):
+        sketch.do(text)
+
+
+@recipe(Parameter("scope", "scope"), Parameter("factor", "number"), also=("unroll_jam", "register_tile"))
+def unroll_and_jam(sketch: Sketch, scope: Place, factor: int) -> None:
+    """Split a scope, bring the inner part as far inside as is legal, and unroll it there."""
+    path, node, _ = scope_at(sketch.program, scope)
+    if node.size > factor:
+        sketch.play("split_scope", scope, factor)
+        path = (*path, 0)
+    if not isinstance(sketch.program.scope(path).body[0], Scope):
+        raise NoSuchPlace(f"There is no loop in {scope} to jam copies into: unroll it instead.")
+    sketch.play("interchange", sketch.place(path))
+    path = (*path, 0)
+    while sketch.may("interchange", sketch.place(path)):
+        path = (*path, 0)
+    sketch.play("unroll", sketch.place(path))
 
 
 # ---------------------------------------------------------------------------- storage and copies
@@ -383,6 +494,7 @@ def vectorize_all(sketch: Sketch, node: Place, copies: int = UNROLLED) -> None:
     Parameter("buffer", "buffer"),
     Parameter("dims", "numbers"),
     Parameter("location", "location", optional=True),
+    also=("privatize", "privatise"),
 )
 def private(sketch: Sketch, buffer: str, *dims: int | str) -> None:
     """Stop materialising dimensions of a buffer, then move it (default: to registers)."""

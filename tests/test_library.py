@@ -210,6 +210,7 @@ def test_what_goes_out_is_c_a_library_and_lines(library: Library) -> None:
     opened = library.replayed(row.id)
     name, text = library.c_file(opened)
     assert name == "softmax-96x32.c" and "void kernel_softmax(" in text
+    assert "1: join_scopes m@0" in text and "-fopenmp -c" in text and len(text.splitlines()) < 200
     name, data = library.archive([opened])
     assert "dojo_kernels/library.c" in zipfile.ZipFile(io.BytesIO(data)).namelist()
     assert json.loads(library.record_lines([row]))["line"] == "join_scopes m@0"

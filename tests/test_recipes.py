@@ -13,7 +13,7 @@ from dojo_core import IllegalMove, MoveSyntax, TextError, kernels, parse
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
-from dojo_core.moves.core import KINDS
+from dojo_core.moves.core import KINDS, REGISTRY
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.tree import walk
 from dojo_core.recipes import RECIPES, expand, known_recipes, play, read_recipe
@@ -59,6 +59,12 @@ CASES = [
      "split_reduction y#1@2 q / split_reduction q#1@1 p"),
     ("vectorize_all y@0", NEST + "8 4 16 y[{0},{1}*16+{2}] = x[{0},{1}*16+{2}]\n",
      "vectorize y@2 / unroll y@1"),
+    ("vectorize_all y#1@0", SUM, "split_scope y#1@1 16 / split_reduction y#1@2 py / vectorize py#1@2"
+     " / vectorize py@1 / vectorize y#1@1"),
+    ("parallel_for t@0", TEMPORARY.replace("t f32 [8, 64]", "t f32 [8:N, 64:N]"),
+     "set_location t stack / parallelize t@0"),
+    ("unroll_and_jam c#1@0 4", MATMUL,
+     "split_scope c#1@0 4 / interchange c#1@1 / interchange c#1@2 / unroll c#1@3"),
     ("private t 0 1 stack", TEMPORARY, "reuse_dims t 0 / reuse_dims t 1 / set_location t stack"),
     ("match_dims t 1 32 16", TEMPORARY.replace("8 64", "8 2 2 16").replace("{1}", "{1}*32+{2}*16+{3}")
      .replace("| |", "| | | |"), "split_dim t 1 32 / split_dim t 2 16"),
@@ -73,6 +79,31 @@ CASES = [
 @pytest.mark.parametrize(("call", "text", "moves"), CASES, ids=[c[0] for c in CASES])
 def test_what_a_recipe_comes_to(call, text, moves):
     assert [str(m) for m in expand(parse(text), call, WIDE)] == moves.split(" / ")
+
+
+def test_several_on_a_line_are_played_all_or_none():
+    game = Game.new(parse(SUM), "", "")
+    assert [str(m) for m in play(game, "fuse y@0; unroll y#1@1;")] == ["join_scopes y@0", "unroll y#1@1"]
+    with pytest.raises(IllegalMove, match="unroll y#1@1"):  # which is unrolled by now
+        play(game, "parallelize y@0; unroll y#1@1")
+    assert len(game.line()) == 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "move"),
+    [
+        ("omp y@0", "parallelize y@0"),
+        ("fusion y@0", "join_scopes y@0"),
+        ("blocking y#1@1 16", "split_scope y#1@1 16"),
+    ],
+)
+def test_moves_and_recipes_answer_to_other_words(typed, move):
+    assert [str(m) for m in expand(parse(SUM), typed, WIDE)] == [move]
+
+
+def test_other_words_mean_one_thing():
+    words = [*RECIPES, *(word for each in RECIPES.values() for word in each.also)]
+    assert len(words) == len(set(words)) and not set(words) & set(REGISTRY)
 
 
 def test_every_recipe_is_shown_here():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dojo_core import apply, blocked_moves, kernels, parse, why
+from dojo_core import apply, blocked_moves, expand, kernels, parse, why
 from dojo_core.moves.examples import WIDE
 from dojo_core.moves.legality import context
 from dojo_core.moves.ways import with_enablers
@@ -22,6 +22,18 @@ from tests.test_moves import kernel
 )  # fmt: skip
 def test_the_way_is_told_with_the_names_that_things_have_then(name, shape, move, told):
     assert told in str(why(kernels.get(name).program(shape), move, WIDE))
+
+
+def test_one_way_makes_all_private_that_threads_would_share():
+    rows = kernel(
+        "8 m[{0}] = x[{0},0]\n| s[{0}] = x[{0},1]\n| t[{0}] = m[{0}]+s[{0}]\n| y[{0}] = t[{0}]",
+        "x f32 [8, 2] heap\ny f32 [8] heap\nm f32 [8:N] heap\ns f32 [8:N] heap\nt f32 [8:N] heap",
+    )
+    verdict = why(parse(rows), "parallelize m@0")
+    assert "touch m[0] at the same time. The same holds of s and t." in verdict.sentence
+    (way,) = verdict.refusal.ways
+    assert way.moves == ("set_location m stack", "set_location s stack", "set_location t stack")
+    assert [str(m) for m in expand(parse(rows), "parallel_for m@0")] == [*way.moves, "parallelize m@0"]
 
 
 def test_where_nothing_helps_nothing_is_told():

@@ -19,9 +19,11 @@ from dojo_core.export.choice import (
     of_record,
     start_game,
     verified,
+    with_record,
 )
 from dojo_core.export.elsewhere import sets_for
 from dojo_core.export.folder import write, zipped
+from dojo_core.export.kernel import single_file
 from dojo_core.export.library import DEFAULT_NAME, Library, library
 
 __all__ = [
@@ -36,8 +38,10 @@ __all__ = [
     "of_line",
     "of_record",
     "sets_for",
+    "single_file",
     "start_game",
     "verified",
+    "with_record",
     "write",
     "zipped",
 ]

@@ -114,7 +114,7 @@ class Parallelize(MarkMove):
     """
 
     name = "parallelize"
-    also = ("openmp", "threads")
+    also = ("openmp", "omp", "omp_for", "threads", "multithread", "parallelise")
     mark = "p"
 
     def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
@@ -132,11 +132,11 @@ class Parallelize(MarkMove):
                 yield Move("split_reduction", (Place(place.array, place.number, depth), name))
         buffer = next((b for b in program.buffers if b.name == fault.buffer), None)
         if buffer is not None:
+            if buffer.location == "heap":  # a copy for each thread is what is meant by private
+                yield Move("set_location", (buffer.name, "stack"))
             for k, dim in enumerate(buffer.dims):
                 if not dim.materialised:
                     yield Move("materialise_dims", (buffer.name, k))
-            if buffer.location == "heap":
-                yield Move("set_location", (buffer.name, "stack"))
 
 
 @register
@@ -165,7 +165,7 @@ class Vectorize(MarkMove):
     """
 
     name = "vectorize"
-    also = ("simd",)
+    also = ("simd", "vectorise")
     mark = "v"
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:

@@ -13,6 +13,7 @@ from dojo_core.moves.references import readdress, references
 from dojo_core.program.tree import Program, Scope
 
 ENABLERS_TRIED, WAYS_TOLD = 8, 3  # of a refused move
+FAULTS_MENDED = 16  # one after the other, by one way
 
 
 def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int = 3) -> Refusal:
@@ -21,7 +22,33 @@ def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int =
         lines = list(islice(_ways(context, move, refusal, length), WAYS_TOLD if length == 1 else 1))
         if lines:
             return replace(refusal, ways=tuple(_way(move, moves) for moves in lines))
-    return refusal
+    line = _one_fault_at_a_time(context, move, refusal) if longest else None
+    return refusal if line is None else replace(refusal, ways=(_way(move, line),))
+
+
+def _one_fault_at_a_time(context: Context, move: Move, refusal: Refusal) -> tuple[Move, ...] | None:
+    """The line of first moves that help, each of which leaves another buffer at fault, until none is."""
+    line: list[Move] = []
+    harmed: set[str] = set()
+    while len(line) < FAULTS_MENDED:
+        if refusal.fault is None or refusal.fault.buffer in harmed:
+            return None
+        harmed.add(refusal.fault.buffer)
+        for first in _helping(context, move, refusal):
+            after = _after(context, first)
+            again = next(_carried(context, after, move), None) if first.name != move.name else None
+            if again is None:
+                continue
+            result = outcome(after, again)
+            if isinstance(result, Program):
+                return (*line, first, again)
+            if result.fault is not None and result.fault.buffer not in harmed:
+                line.append(first)
+                context, move, refusal = after, again, result
+                break
+        else:
+            return None
+    return None
 
 
 def _way(move: Move, moves: tuple[Move, ...]) -> Way:

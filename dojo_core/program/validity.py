@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -59,7 +59,15 @@ def storage_fault(program: Program, since: Difference | None = None) -> Fault | 
     at: of all others the projections are the same.
     """
     judged = _verdicts(program, Difference(program) if since is None else since)
-    return next((_fault(program, buffer) for buffer, sound in judged if not sound), None)
+    harmed = (buffer for buffer, sound in judged if not sound)
+    first = next((_fault(program, buffer) for buffer in harmed), None)
+    if first is None or first.code != Code.RACE:
+        return first
+    others = [fault.buffer for buffer in harmed if (fault := _fault(program, buffer)).code == first.code]
+    if not others:
+        return first
+    named = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
+    return replace(first, sentence=f"{first.sentence} The same holds of {named}.")
 
 
 def keeps_storage(program: Program, since: Difference) -> bool:

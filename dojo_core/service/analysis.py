@@ -11,6 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dojo_core import recipes
 from dojo_core.codegen.code import Generated, NotGeneratable
 from dojo_core.moves import (
     REGISTRY,
@@ -211,10 +212,11 @@ class Analysis:
     def _generated(self) -> Generated:
         return backend(self.target).generate(self.program, self.policy)
 
-    def preview(self, move_text: str) -> list[tuple[str, str]]:
-        """The lines that a move takes away and brings; none for a move that is not legal here."""
+    def preview(self, text: str) -> list[tuple[str, str]]:
+        """The lines that moves and recipes, separated by ``;``, take away and bring; none for what is not
+        legal here."""
         try:
-            after = apply(self.program, move_text, target=self.target, policy=self.policy)
+            after = recipes.result(self.program, text, self.target, self.policy)
         except (IllegalMove, MoveSyntax, NoSuchPlace):
             return []
         return difference(self.program.text, after.text, context=False)

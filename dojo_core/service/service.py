@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -449,7 +450,10 @@ class Service:
         elif kind == "look":
             player.looked_at = str(event.get("move", ""))
             player.preview = analysis.preview(player.looked_at)
-            player.reason = met(parse_move(player.looked_at)) if player.preview else ""
+            player.reason = ""
+            if player.preview:
+                with suppress(MoveSyntax):  # of a recipe, or of several moves, nothing is told
+                    player.reason = met(parse_move(player.looked_at))
         else:
             player.assembly = bool(event.get("assembly", player.assembly))
         self._attention.attend(player, table, again=True)

@@ -71,8 +71,10 @@ def _forms_of_moves() -> Json:
 
 def commands(recipes: Mapping[str, Recipe]) -> Json:
     """Every move and recipe that can be typed: how it is written, what it does in a sentence, and what others
-    call a move."""
-    return _forms_of_moves() | {name: [form(recipe), recipe.about] for name, recipe in recipes.items()}
+    call it."""
+    return _forms_of_moves() | {
+        name: [form(recipe), recipe.about, " ".join(recipe.also)] for name, recipe in recipes.items()
+    }
 
 
 def difference(before: str, after: str, context: bool = True) -> list[tuple[str, str]]:

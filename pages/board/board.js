@@ -136,7 +136,8 @@ class Board {
     if (notice && notice.n !== this.noticed) {
       this.noticed = notice.n;
       if (notice.client === this.client || notice.client === "") {
-        this.tell(notice.text, notice.kind, notice.undo ? ["Undo", () => this.send(notice.undo.kind)] : null);
+        const said = notice.kind === "error" && this.moves.refuse(notice.text);
+        if (!said) this.tell(notice.text, notice.kind, notice.undo ? ["Undo", () => this.send(notice.undo.kind)] : null);
       }
     }
     if (feed.download && feed.download.n !== this.downloaded) {

@@ -121,11 +121,16 @@ class Drawer {
     const pane = this.pane;
     const shown = ways.map((way) => {
       const [move] = way.moves, rest = way.then ? way.told.slice(move.length).replace(/^, /, "") : "instead";
+      const all = pane.whole(way), steps = way.moves.length + (way.then ? 1 : 0);
       return [el("span", { class: "enabler" },
         el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === move), title: "Show what this move would change",
           onclick: () => pane.preview(pane.previewed === move ? null : move) }, move),
         el("button", { class: "small primary", type: "button", "aria-label": `Play ${move}`, onclick: () => pane.unblock(way), ...pane.board.changing() }, "Play")),
-      rest ? el("span", { class: "quiet" }, rest) : null];
+      rest ? el("span", { class: "quiet" }, rest) : null,
+      steps > 1 ? el("span", { class: "enabler" },
+        el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === all), title: "Show what all of it would change",
+          onclick: () => pane.preview(pane.previewed === all ? null : all) }, plural(steps, "move")),
+        el("button", { class: "small primary", type: "button", "aria-label": `Play ${all}`, onclick: () => pane.play(all), ...pane.board.changing() }, "Play all")) : null];
     });
     return [el("div", { class: "enablers" }, el("strong", {}, "What would unblock it: "), ...shown.flat()), this.preview(diff)];
   }

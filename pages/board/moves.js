@@ -26,6 +26,7 @@ class MovesPane {
       if (event.key === "Enter" && this.command()) this.playTyped();
       if (event.key === "ArrowDown") { this.list.focus(); this.walk(1); event.preventDefault(); }
     });
+    this.words = new Words(this);
     this.order = new Order(this);
     this.count = el("span", { class: "count", role: "status" });
     this.tools = el("div", { class: "tools" }, this.search, this.order.select, this.order.button, this.count);
@@ -40,7 +41,7 @@ class MovesPane {
     this.hints = new Hints(this);
     this.drawer = new Drawer(this);
     this.root = el("section", { class: "pane moves-pane", "aria-label": "Moves" },
-      this.tabs.root, this.tools, this.titles, this.list, this.drawer.root);
+      this.tabs.root, this.tools, this.words.root, this.titles, this.list, this.drawer.root);
   }
 
   open(group) {
@@ -83,6 +84,11 @@ class MovesPane {
     this.plan = way.then ? [...way.moves.slice(1), way.then] : [];
   }
 
+  /** A way and the move that it leads to, in one go. */
+  whole(way) {
+    return [...way.moves, way.then].filter(Boolean).join("; ");
+  }
+
   /** Show a move in a group, chosen. */
   find(group, text) {
     this.clear();
@@ -112,7 +118,7 @@ class MovesPane {
   /** Has a move's text all these words, or what others call its kind? */
   matches(words, text) {
     const command = (this.board.data.commands || {})[text.split(" ")[0]];
-    const searched = `${text} ${(command && command[2]) || ""}`.toLowerCase();
+    const searched = `${text} ${(command && command[2]) || ""}`.toLowerCase(); // words may stand apart: unroll and jam
     return words.every((word) => searched.includes(word));
   }
 
@@ -156,6 +162,7 @@ class MovesPane {
     this.count.textContent = shown.length === this.order.list.length ? plural(shown.length, "move") : `${shown.length} of ${this.order.list.length}`;
     this.counts();
     this.fill();
+    this.words.draw(shown.length);
   }
 
   /** What is typed as a move or recipe: [how it is written, what it does]; null: a mere filter. */
@@ -167,6 +174,21 @@ class MovesPane {
   playTyped() {
     this.typed = this.filter.trim();
     this.play(this.typed);
+  }
+
+  /** Put a beginning into the field, to be gone on with. */
+  write(text) {
+    this.search.value = this.filter = text;
+    this.arrange();
+    this.draw();
+    this.search.focus();
+  }
+
+  /** What was typed is refused: said where it stands. False where nothing is. */
+  refuse(sentence) {
+    if (this.typed === null || this.typed !== this.filter.trim()) return false;
+    this.words.refuse(sentence);
+    return true;
   }
 
   emptySentence() {
@@ -277,7 +299,7 @@ class MovesPane {
     if (text !== null && this.group === "blocked") {
       this.board.send("why", { move: text }); // that its reason was asked for; a lesson may want that
       const [way] = this.blockedMove(text).ways;
-      this.preview(way ? way.moves[0] : null);
+      this.preview(way ? this.whole(way) : null);
     }
     this.draw();
     this.keepInSight(); // the drawer below has opened
