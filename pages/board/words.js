@@ -1,5 +1,5 @@
-// What stands under the field of the moves: why what was typed is refused; how a move or recipe is written; the
-// recipes, and the moves that no row shows, which people call by the words that they typed, or nearly so.
+// What stands under the field of the moves: why what was typed is refused; the recipes, and the moves that no
+// row shows, which people call by the words that they typed, or nearly so.
 
 const WORDS_SHOWN = 4;
 
@@ -27,7 +27,6 @@ class Words {
     const command = this.pane.command();
     const parts = [];
     if (this.refused) parts.push(el("p", { class: "failure", role: "alert" }, this.refused[1]));
-    if (command) parts.push(el("p", { class: "quiet" }, el("code", {}, command[0]), el("span", {}, ...prose(command[1]))));
     if (typed && (!command || /\s[a-z]/i.test(typed))) parts.push(...this.suggestions(typed, command ? 1 : rows)); // unroll and jam
     this.root.replaceChildren(...parts);
     show(this.root, parts.length > 0);
