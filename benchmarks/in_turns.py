@@ -29,7 +29,7 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.build import build
 
 # What decides is where a process has its code and arrays: medians of 60 rounds, which leave 1% open, differ
-# between processes by 1 to 7% (standard deviation, on an Emerald Rapids). So rounds are few, and processes many.
+# between processes by 1 to 7% (standard deviation, on an Emerald Rapids). So rounds are few, processes many.
 PROCESSES, ROUNDS = 20, 20
 
 
