@@ -3,9 +3,10 @@
 A set is ``LINE=SHAPE``, positions along a recorded line from the start on, or ``tiles=SHAPE``, the end of the
 line of matmul with tiles of many sizes. Of each program ``targets/cpu/model.py`` tells cycles. On an x86-64
 without ``--processor`` the programs are those for this machine up to AVX2, and each is timed too, on one
-thread, by the Dojo's measurer, in turns with the one of fewest cycles: medians of the ratios within rounds.
-Told are the rank correlation (Spearman) of cycles and of instructions with the times, and how far the best
-of the three programs of fewest cycles is from the best of all; nothing where the machine was busy.
+thread, in turns with all others (in_turns.py). Told are the rank correlation (Spearman) of cycles and of
+instructions with the times; that of the times of half of the processes with those of the other half, which is
+what a perfect model would come to; and how far the best of the three programs of fewest cycles is from the
+best of all. Nothing is told where the machine was busy.
 """
 
 from __future__ import annotations
@@ -15,24 +16,23 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from agents.search.cost_model import rank_correlation
+from benchmarks.in_turns import NotTimed, Turns, in_turns
 from dojo_core import kernels, parse
 from dojo_core.codegen.code import Code
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.compiler import the_compiler
-from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.pool import draw
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.codegen import generate, preamble
 from dojo_core.targets.cpu.limits import limits_of
-from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.cpu.model import Estimate, estimate
 from dojo_core.targets.cpu.processor import (
     KNOWN,
@@ -84,7 +84,11 @@ def main() -> int:
         estimates = _estimated(found, processor)
         if here:
             asked = TILE_RANKS if name == TILES else LINE_RANKS
-            concluded &= compared(found.title, estimates, _timed(found, estimates, processor), asked)
+            try:
+                concluded &= compared(found.title, estimates, _timed(found, estimates, processor), asked)
+            except NotTimed as reason:
+                print(f"{found.title}: {reason}")
+                concluded = False
     return not concluded
 
 
@@ -167,60 +171,39 @@ def _inputs(code: Code) -> dict[str, np.ndarray]:
     return {p.name: draw(p.dtype, p.shape, rng, None) for p in code.parameters if p.role == "in"}
 
 
-def _timed(
-    positions: Positions, estimates: dict[str, Estimate], processor: Processor
-) -> dict[str, Measurement]:
-    """Each in turns with the one of fewest cycles."""
-    programs = {name: _on_one_thread(positions.programs[name]) for name in estimates}
-    first = programs[min(estimates, key=lambda name: estimates[name].cycles)]
-    work = Workload(positions.start, positions.kernel, positions.policy)
+def _timed(positions: Positions, names: Iterable[str], processor: Processor) -> Turns:
+    """Those of these names. Raises NotTimed."""
+    programs = [_on_one_thread(positions.programs[name]) for name in names]
     without = '#pragma GCC target("no-avx512f")\n'
-    measurer = Measurer(
-        generate=partial(generate, processor=processor), preamble=without + preamble(processor)
-    )
-    with measurer:
-        measurer.measure(work, [first], Effort.NORMAL)
-        found = measurer.measure(work, list(programs.values()), Effort.NORMAL, fresh=True, against=first)
-    return dict(zip(programs, found, strict=True))
+    code = partial(generate, processor=processor)
+    return in_turns(positions.start, programs, positions.policy, code, without + preamble(processor))
 
 
 # ---------------------------------------------------------------------------- what is told
 
 
-def compared(
-    title: str, estimates: Mapping[str, Estimate], times: Mapping[str, Measurement], asked: float
-) -> bool:
+def compared(title: str, estimates: Mapping[str, Estimate], times: Turns, asked: float) -> bool:
     """Prints how cycles rank programs beside times; whether anything could be concluded.
 
-    ``times``: in turns with the one of fewest cycles. ``asked``: the least rank correlation.
+    ``times``: of the programs in the order of ``estimates``. ``asked``: the least rank correlation.
     """
-    for name, measurement in times.items():
-        if measurement.seconds is None:
-            print(f"{title} {name} has no time: {measurement.status}. {measurement.message}")
-            return False
-    cycles = np.array([estimates[name].cycles for name in times])
-    first = list(times.values())[int(cycles.argmin())]
-    relative = np.array([_relative(measurement, first) for measurement in times.values()])
-    for name, took in zip(times, relative, strict=True):
-        print(f"{title} {name:>5}: {took:8.3f} times as long as the one of fewest cycles")
-    conditions = [measurement.conditions for measurement in times.values()]
-    loads = [each.load for each in conditions if each.load is not None] or [0.0]
-    worst = next((each for each in conditions if not each.quiet), conditions[0])
+    relative = times.relative
+    for name, took in zip(estimates, relative, strict=True):
+        print(f"{title} {name:>5}: {took:8.3f} times as long as the fastest")
+    loads = [each.load for each in times.conditions if each.load is not None] or [0.0]
+    worst = next((each for each in times.conditions if not each.quiet), times.conditions[0])
     print(f"  Others used {np.median(loads):.0%} of the cores (median), {max(loads):.0%} at most: {worst}.")
     if not worst.quiet:
         print("  Nothing is concluded: run this again when the machine does nothing else.")
         return False
-    instructions = np.array([float(estimates[name].instructions) for name in times])
+    cycles = np.array([each.cycles for each in estimates.values()])
+    instructions = np.array([float(each.instructions) for each in estimates.values()])
     by_cycles, by_count = (rank_correlation(each, relative) for each in (cycles, instructions))
-    of_three = relative[np.argsort(cycles)[:3]].min() / relative.min()
     print(f"  Rank correlation: cycles {by_cycles:.2f} (asked: {asked}), instructions {by_count:.2f}.")
+    print(f"  Times of half of the processes with those of the other half: {times.repeatability:.2f}.")
+    of_three = relative[np.argsort(cycles)[:3]].min()
     print(f"  The best of three of fewest cycles takes {of_three:.2f} times the best (asked: {NEAR}).")
     return True
-
-
-def _relative(one: Measurement, first: Measurement) -> float:
-    speed = one.speed(first)
-    return 1 / speed.value if speed is not None and one is not first else 1.0
 
 
 if __name__ == "__main__":

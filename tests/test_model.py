@@ -4,21 +4,21 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from agents.cli import app
 from benchmarks import model as ranking
+from benchmarks.in_turns import NotTimed, Turns, in_turns
 from dojo_core import kernels, parse
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.measure.conditions import Conditions
-from dojo_core.measure.measurement import Measurement
-from dojo_core.measure.records import Sample
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import model
-from dojo_core.targets.cpu.codegen import generate
-from dojo_core.targets.cpu.cores import store_cycles, with_loads_apart
+from dojo_core.targets.cpu.codegen import PREAMBLE, generate
+from dojo_core.targets.cpu.cores import bandwidths, store_cycles, with_branches_fused, with_loads_apart
 from dojo_core.targets.cpu.cross import NotRun
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.model import Block, Estimate, blocks_of, estimate, missing, waits
@@ -67,7 +67,7 @@ def test_a_line_takes_fewer_cycles_than_its_start(name):
         for program in (game.start, game.current.program)
     )
     assert last.cycles < first.cycles / 4
-    said = rf"model 5: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
+    said = rf"model 6: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
     assert re.fullmatch(said, last.model)
     # Products of vectors, and some instructions more for each.
     products = 12 * 64 * 64 // limits_of(processor).vector_widths["f32"][0]
@@ -87,6 +87,8 @@ def test_short_sums_one_after_the_other_overlap_and_a_long_one_waits_for_itself(
         for program in (parse(SUMS.format(64, 16)), parse(SUMS.format(2, 512)))
     )
     assert short.cycles < 0.8 * long.cycles
+    # Each sum of the long one waits for the one before it, and for no load: that is there long before.
+    assert {block.cycles for block in long.blocks if block.loop} == {4}
 
 
 @pytest.mark.parametrize(("name", "times"), [("rv64gcv-128", 6), ("rv64gcv-256", 3.5)])
@@ -212,7 +214,20 @@ def test_loads_stand_apart_where_the_model_would_have_a_sum_wait_for_them():
     assert with_loads_apart(folded, "znver4") == folded
 
 
-TIMES = {  # cycles, and the median of its time over that of the one of fewest cycles
+def test_a_comparison_and_the_jump_behind_it_are_one_operation():
+    loop = ["addq $0x4, %rax", "cmpq %rax, %rdx", "jne elsewhere"]
+    assert with_branches_fused(loop) == ["addq $0x4, %rax", "jne elsewhere"]
+    apart = ["testl %eax, %eax", "movl %ecx, %edx", "cmpq $0x1, (%rdi)", "je elsewhere", "cmpq %rax, %rdx"]
+    assert with_branches_fused(apart) == apart
+    assert with_branches_fused(["cmp x0, x1", "b.ne elsewhere"]) == ["cmp x0, x1", "b.ne elsewhere"]
+
+
+def test_a_core_has_its_own_bandwidths_where_they_were_measured():
+    assert bandwidths("sapphirerapids") == (64, 12, 7)
+    assert bandwidths("neoverse-v1") == (20, 10, 4)
+
+
+TIMES = {  # cycles, and its time over that of the first
     "a": (100, 1.0), "b": (110, 0.8), "c": (130, 1.1), "d": (150, 1.5), "e": (140, 2.0),
 }  # fmt: skip
 
@@ -220,23 +235,48 @@ TIMES = {  # cycles, and the median of its time over that of the one of fewest c
 @pytest.mark.parametrize(
     ("load", "told"),
     [
-        (0.02, ["cycles 0.80 (asked: 0.9)", "takes 1.00 times the best (", "2% at most: idle"]),
+        (
+            0.02,
+            [
+                "cycles 0.80 (asked: 0.9)",
+                "takes 1.00 times the best (",
+                "other half: 1.00",
+                "2% at most: idle",
+            ],
+        ),
         (0.4, ["40% at most: busy", "Nothing is concluded"]),
         (None, ["load not known", "Nothing is concluded"]),
     ],
     ids=["idle", "busy", "not known"],
 )
 def test_ranks_are_concluded_on_an_idle_machine_alone(capsys, load, told):
-    sample = (Sample(1e6, 0, 0),)
-    times, estimates = {}, {}
-    for name, (cycles, ratio) in TIMES.items():
-        one = Measurement.timed(sample, program_hash=name, code_hash=name, conditions=Conditions(load))
-        times[name] = one.with_turns(sample, (1 / ratio,) * 7, Conditions(load))
-        estimates[name] = Estimate(cycles, 0.0, 10 * cycles, (), "a model", ())
+    clocks = np.array([1.0, 3.0, 2.0, 1.7]).reshape(2, 2, 1)  # of two rounds in each of two processes
+    times = Turns(clocks * [ratio for _, ratio in TIMES.values()], (Conditions(0.0), Conditions(load)))
+    estimates = {
+        name: Estimate(cycles, 0.0, 10 * cycles, (), "a model", ()) for name, (cycles, _) in TIMES.items()
+    }
     assert ranking.compared("a set", estimates, times, 0.9) == (load == 0.02)
     said = capsys.readouterr().out
     assert all(each in said for each in told), said
     assert ("Rank correlation" in said) == (load == 0.02)
+
+
+def test_times_of_different_clocks_repeat_and_those_of_other_programs_do_not():
+    ratios = np.array([1.0, 2.0, 4.0])
+    swinging = np.stack([ratios, 3 * ratios])[:, None]  # two processes of one round
+    assert Turns(swinging, ()).relative == pytest.approx(ratios)
+    assert Turns(swinging, ()).repeatability == 1
+    assert Turns(np.stack([ratios, ratios[::-1]])[:, None], ()).repeatability == -1
+
+
+def test_programs_are_verified_and_take_turns():
+    start = copied(1 << 10)
+    twice = parse(start.text.replace("x[{0}]", "x[{0}]*2"))
+    turns = in_turns(start, [start, copied(1 << 10)], "strict", generate, PREAMBLE, processes=1, rounds=3)
+    assert turns.seconds.shape == (1, 3, 2) and (turns.seconds > 0).all()
+    assert len(turns.conditions) == 1
+    with pytest.raises(NotTimed, match="wrong_result"):
+        in_turns(start, [twice], "strict", generate, PREAMBLE, processes=1, rounds=3)
 
 
 def test_what_an_estimate_lacks_is_told(monkeypatch):
@@ -261,7 +301,7 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     needs_model("armv8.6-a")
     clock = backend("arm").clock()
     assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
-    assert clock.label.startswith("cycles estimated by model 5: llvm-mca") and "neoverse-v1" in clock.label
+    assert clock.label.startswith("cycles estimated by model 6: llvm-mca") and "neoverse-v1" in clock.label
     shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)

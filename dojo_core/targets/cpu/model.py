@@ -5,8 +5,7 @@ its traffic takes.
 Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round: a
 short one together with the loop around it, since a core begins the next time round before the last one's sums
 have arrived. Any other straight piece of code it takes by what it keeps busy, as if what stands around it
-filled all waiting; ``cores.py`` adds what it does not know of some cores. Then
-the bytes that each cache exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the
+filled all waiting; ``cores.py`` adds what it does not know of some cores. Then the bytes that each cache exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the
 pipeline waits for them, as in the ECM model (Treibig and Hager, Introducing a performance model for
 bandwidth-limited loop kernels, PPAM 2009). Every branch is foretold, wherever it lies, and what a called
 function takes is left out. There is one core. This is no time: it is told with its model's name and never
@@ -34,7 +33,7 @@ from dojo_core.measure.exclusive import compiling
 from dojo_core.measure.limits import COMPILE_SECONDS
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.cores import store_cycles, with_loads_apart
+from dojo_core.targets.cpu.cores import bandwidths, store_cycles, with_branches_fused, with_loads_apart
 from dojo_core.targets.cpu.processor import RISCV, SHARED_BYTES_OF_A_CORE, NotRun, Processor, llvm
 from dojo_core.targets.cpu.traffic import streamed, traffic
 
@@ -42,16 +41,14 @@ if TYPE_CHECKING:
     from dojo_core.targets.cpu.cross import Arrays
 
 # Of this method: 1 had all data in the first cache, 2 streamed into caches, 3 knew the stores of one core, 4
-# those of several, and nothing of loops that overlap.
-VERSION = 5
-# Bytes a cycle that one core gets from a second cache, a last one, and memory, whatever the processor. The
-# first was measured on a Neoverse N1, which has 19 (chipsandcheese.com/2021/10/22/deep-diving-neoverse-n1);
-# the others are assumed, half of it and 12 GB/s at 3 GHz.
-BANDWIDTHS = (20.0, 10.0, 4.0)
+# those of several, and nothing of loops that overlap, 5 had each loop begin anew, and its comparisons apart.
+VERSION = 6
 RUN_SECONDS = 120.0
-ITERATIONS = 64  # of a block in the model: its start and end are lost among them
+# A block goes round in the model so often, and then twice as often: what the second half takes longer is what
+# it takes as it goes round, without the latencies of its first instructions and its last ones.
+ITERATIONS = 64
 # A loop goes round in the model with the loop around it where all of that is at most so many instructions, of
-# which cores today hold 200 to 512 at once; so often that the beginning is lost.
+# which cores today hold 200 to 512 at once; less often, for it is longer.
 NEST_INSTRUCTIONS, NEST_ITERATIONS = 1024, 16
 _INSTALL = "apt-get install llvm-19"
 
@@ -189,7 +186,8 @@ def waits(program: Program, processor: Processor) -> tuple[tuple[int, ...], floa
     capacities = _capacities(processor)
     *nearer, last = (traffic(program, capacity) for capacity in capacities)
     exchanged = (*nearer, last + streamed(program))
-    beyond = (*BANDWIDTHS[: len(capacities) - 1], BANDWIDTHS[-1])
+    *caches, memory = bandwidths(processor.model)
+    beyond = (*caches[: len(capacities) - 1], memory)
     return exchanged, sum(size / bandwidth for size, bandwidth in zip(exchanged, beyond, strict=True))
 
 
@@ -305,14 +303,14 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
             if match := _LENGTHS.search(text):
                 lengths = match[1], match[2]
         lines = [_TARGET.sub("elsewhere", text) for text in block.instructions]
-        texts.append(with_loads_apart(lines, processor.model))
+        texts.append(with_loads_apart(with_branches_fused(lines), processor.model))
     regions = [_Region(lines, set_) for lines, set_ in zip(texts, vectors, strict=True)]
     summaries = _asked(regions, ITERATIONS, processor, folder)
     timed = []
     for block, summary in zip(blocks, summaries, strict=True):
         cycles = float(len(block.instructions))  # where the model knows no instruction of it
         if summary is not None:
-            cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
+            cycles = summary.going_round if block.loop else summary.kept_busy
         least = store_cycles(block.instructions, block.loop, processor.model)
         timed.append(replace(block, cycles=max(cycles, least)))
     nests = _nests(blocks)
@@ -325,7 +323,7 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
             loop = timed[nest.loop]
             apart = timed[nest.before].cycles + nest.rounds * loop.cycles + timed[nest.behind].cycles
             least = nest.rounds * store_cycles(loop.instructions, True, processor.model)
-            cycles = max(summary["TotalCycles"] / NEST_ITERATIONS, least)
+            cycles = max(summary.going_round, least)
             if cycles < apart:
                 for number in (nest.before, nest.behind):
                     timed[number] = replace(timed[number], cycles=0.0)
@@ -342,11 +340,35 @@ class _Region:
     vectors: tuple[str, str]
 
 
+@dataclass(frozen=True)
+class _Summary:
+    """Cycles of a region: of each time that it goes round, and for which its instructions keep what they need
+    most busy."""
+
+    going_round: float
+    kept_busy: float
+
+
 def _asked(
     regions: Sequence[_Region], iterations: int, processor: Processor, folder: Path
+) -> list[_Summary | None]:
+    """What llvm-mca says of regions that each go round so often, and twice as often; None of one of which it
+    knows no instruction. Raises NotRun."""
+    summaries: list[_Summary | None] = []
+    once, twice = (_views(regions, times * iterations, processor, folder) for times in (1, 2))
+    for one, other in zip(once, twice, strict=True):
+        if one is None or other is None:
+            summaries.append(None)
+        else:
+            cycles = (other["TotalCycles"] - one["TotalCycles"]) / iterations
+            summaries.append(_Summary(cycles, one["BlockRThroughput"]))
+    return summaries
+
+
+def _views(
+    regions: Sequence[_Region], iterations: int, processor: Processor, folder: Path
 ) -> list[dict[str, float] | None]:
-    """What llvm-mca says of regions that each go round so often; None of one of which it knows no
-    instruction. Raises NotRun."""
+    """llvm-mca's summaries, by its own names, of regions that go round so often. Raises NotRun."""
     assert processor.toolchain is not None and processor.model is not None
     if not regions:
         return []
