@@ -61,6 +61,28 @@ def conditions_of(answer: Mapping[str, Any]) -> Conditions:
     return Conditions(answer["load"])
 
 
+@dataclass(frozen=True)
+class Counter:
+    """A compiled program that counts in ``numbers`` unsigned 64-bit integers of the name ``counters`` (0:
+    none); so many ``repeats`` are a sample, on so many ``threads`` (0: all)."""
+
+    built: Built
+    workspace: int
+    repeats: int
+    counters: str = ""
+    numbers: int = 0
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A sample of a counter: seconds of a run, page faults in all, and by what its numbers grew in all."""
+
+    seconds: float
+    faults: int
+    numbers: tuple[int, ...]
+
+
 class Unmeasurable(Exception):
     """The start program cannot be judged, so nothing can be measured against it; ``str()`` says why."""
 
@@ -200,6 +222,37 @@ class Trials:
                 self.close()
             return None
         return [Sample(*sample) for sample in answer["samples"]]
+
+    def count(self, counters: Sequence[Counter], start: Compiled, rounds: int) -> list[list[Counts]]:
+        """Rounds of programs that count, in turns: of each program its samples. The machine is held. Raises
+        ValueError with a sentence where one fails."""
+        programs = [
+            {
+                "library": each.built.library,
+                "symbol": each.built.symbol,
+                "workspace": each.workspace,
+                "repeats": each.repeats,
+                "counters": each.counters,
+                "numbers": each.numbers,
+                "threads": each.threads,
+            }
+            for each in counters
+        ]
+        seconds = self._run_seconds * len(programs) * rounds
+        cpu_seconds = self._cpu_seconds(seconds)
+        request = {"do": "count", "programs": programs, "rounds": rounds, "cpu_seconds": cpu_seconds}
+        try:
+            answer = self._prepared(start).ask(request, seconds)
+        except WorkerDied as death:
+            self._worker = None
+            raise ValueError(str(death)) from None
+        except (WorkerFault, Unmeasurable, Damaged) as fault:
+            raise ValueError(str(fault)) from None
+        if answer["status"] != "ok":
+            self.close()
+            raise ValueError(answer["message"])
+        samples = [[Counts(1e-9 * ns, faults, tuple(n)) for ns, faults, n in each] for each in answer["rounds"]]
+        return [list(each) for each in zip(*samples, strict=True)]
 
     def conditions(self) -> Conditions:
         """Under which the last rounds were taken."""

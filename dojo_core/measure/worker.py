@@ -27,6 +27,7 @@ import numpy as np
 
 from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
+from dojo_core.measure.counted import Counted
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, instead, judgements
 from dojo_core.measure.limits import (
@@ -315,6 +316,19 @@ class Worker:
             )
         return workload.damage() or {"status": "ok", "samples": samples}
 
+    def count(self, request: Answer) -> Answer:
+        """Rounds of programs that count in numbers of their own, in turns: samples as ``Counted.run`` has
+        them, of each program one a round."""
+        workload = self._ready()
+        workload.load_timed()
+        programs = [Counted(each) for each in request["programs"]]
+        space = workload.room(max(program.workspace for program in programs))
+        rounds = [
+            [program.run(workload.sets, space, number % len(workload.sets)) for program in programs]
+            for number in range(request["rounds"])
+        ]
+        return workload.damage() or {"status": "ok", "rounds": rounds}
+
     def load(self, request: Answer) -> Answer:
         """What others took of the machine during the last rounds."""
         return {"status": "ok", "load": self.gauge.share()}
@@ -342,6 +356,7 @@ class Worker:
             "judge": self.judge,
             "measure": self.measure,
             "round": self.round,
+            "count": self.count,
             "load": self.load,
             "verify": self.verify,
         }

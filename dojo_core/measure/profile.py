@@ -1,0 +1,81 @@
+"""Where the time of a program goes, and what bounds each part of it: what a target tells of a position."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from dojo_core.program.tree import Path
+
+Source = Literal["timer", "model"]
+# What a part may be bound by, in the order in which they are told; what each means is in docs/profile.md.
+KINDS = ("instructions", "latency", "ports", "L1", "L2", "L3", "memory", "stores", "branch", "fault")
+NOT_EXPLAINED = "not explained"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The least seconds that a part takes by one of ``KINDS``. ``source``: what says so, as words."""
+
+    kind: str
+    seconds: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A scope or an operation. ``seconds`` of one run of the program, and the ``share`` of its whole.
+
+    ``source``: whether a timer says so, or a model parts what a timer around it measured. ``bound``: the kind
+    of the limit that explains the time, or ``NOT_EXPLAINED``; empty where it has no code of its own.
+    ``explained``: that limit over the seconds (0 where there is none). ``limits``: all, the largest first.
+    """
+
+    path: Path
+    text: str
+    seconds: float
+    share: float
+    source: Source
+    bound: str
+    explained: float
+    limits: tuple[Limit, ...]
+
+
+@dataclass(frozen=True)
+class Hot:
+    """Lines of the assembly from ``first`` to ``last`` (0 the first), their share, how often they were run,
+    and whether they are a loop."""
+
+    first: int
+    last: int
+    share: float
+    runs: int
+    loop: bool
+
+
+@dataclass(frozen=True)
+class Profile:
+    """``seconds``: one run of the program without timers. ``parts_seconds``: what the timers of its parts add
+    up to, their own cost taken off. ``threads``: on how many it ran.
+
+    ``parts`` come in the order of the text. ``hot`` is of the assembly, by share. ``counters``: what the
+    system counted, by name, of one run; ``remarks``: sentences on where numbers come from, and what is missing.
+    """
+
+    seconds: float
+    parts_seconds: float
+    threads: int
+    parts: tuple[Part, ...]
+    hot: tuple[Hot, ...]
+    counters: dict[str, float]
+    remarks: tuple[str, ...]
+
+    @property
+    def agreement(self) -> float:
+        """What the parts' timers add up to, over the whole: 1 where they agree."""
+        return self.parts_seconds / self.seconds
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+        return {**asdict(self), "agreement": self.agreement}

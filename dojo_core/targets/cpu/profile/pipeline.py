@@ -1,0 +1,116 @@
+"""What a kernel's machine code asks of a core: its pieces with how often they run, the cycles that a model of
+the pipeline gives them, and what both come to for each node of the program."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+
+from dojo_core.measure.places import cache_directory
+from dojo_core.measure.profile import Hot
+from dojo_core.program.tree import Path, Program
+from dojo_core.targets.cpu import model
+from dojo_core.targets.cpu.processor import Processor, toolchain_for
+from dojo_core.targets.cpu.profile.blocks import Counting, Piece, counted, node_shares
+from dojo_core.targets.cpu.profile.bounds import Work, accesses
+from dojo_core.targets.cpu.profile.rates import capacities
+from dojo_core.targets.cpu.profile.timers import parallel_above
+from dojo_core.targets.cpu.traffic import traffic_by_operation
+
+ISSUED = 4.0  # instructions a cycle, where no model says how many
+MOST_HOT = 40
+_NO_MODEL = (
+    "llvm-mca is not here, or knows no such core: instructions are counted, and nothing is known of ports and "
+    "chains. This brings it: apt-get install llvm-19"
+)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Pieces of the code, each with the block that the model was asked about. ``model``: what says so;
+    ``missing``: a sentence where that is no model of the pipeline."""
+
+    counting: Counting
+    pieces: tuple[Piece, ...]
+    blocks: tuple[model.Block, ...]
+    model: str
+    missing: str
+
+    def flips(self, number: int) -> int:
+        """How often the branch at the end of a piece went the rarer way. One that leads back, as a loop's, is
+        foretold."""
+        piece = self.pieces[number]
+        if piece.aim is None or piece.aim <= piece.last or number + 1 == len(self.pieces):
+            return 0
+        passed = min(self.pieces[number + 1].runs, piece.runs)
+        return min(passed, piece.runs - passed) if not self.always(piece) else 0
+
+    def always(self, piece: Piece) -> bool:
+        """Does it end in a branch without a condition?"""
+        return self.counting.assembly.lines[piece.last].split()[0].startswith("jmp")
+
+    def hot(self) -> tuple[Hot, ...]:
+        """The pieces that take most of the model's cycles, by their share."""
+        whole = sum(block.cycles * block.executions for block in self.blocks) or 1.0
+        found = [
+            Hot(piece.first, piece.last, block.cycles * block.executions / whole, piece.runs, piece.loop)
+            for piece, block in zip(self.pieces, self.blocks, strict=True)
+            if block.executions
+        ]
+        return tuple(sorted(found, key=lambda each: -each.share)[:MOST_HOT])
+
+
+def modelled(made: Counting, numbers: Sequence[int], processor: Processor) -> Pipeline:
+    """What was counted, with the cycles of llvm-mca's model of this core; where there is none, of so many
+    instructions a cycle."""
+    pieces = counted(made, numbers)
+    blocks = []
+    for piece in pieces:
+        rows = made.assembly.lines[piece.first : piece.last + 1]
+        texts = [" ".join(row.split()) for row in rows if not row.endswith(":")]
+        if piece.aim is not None:
+            texts[-1] = f"{texts[-1].split()[0]} 0x{piece.aim:x} <kernel>"
+        blocks.append(model.Block(piece.first, tuple(texts), piece.runs, piece.loop))
+    core = model.host_model()
+    if core:
+        chosen = replace(processor, model=core, toolchain=toolchain_for(processor))
+        with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="model-") as folder:
+            run = model.timed([block for block in blocks if block.executions], chosen, File(folder))
+        timed = {block.address: block for block in run}
+        blocks = [timed.get(block.address, block) for block in blocks]
+        return Pipeline(made, tuple(pieces), tuple(blocks), f"llvm-mca, {core}", "")
+    cycles = {block.address: len(block.instructions) / ISSUED for block in blocks}
+    blocks = [replace(b, cycles=cycles[b.address], issue=cycles[b.address]) for b in blocks]
+    return Pipeline(made, tuple(pieces), tuple(blocks), f"{ISSUED:.0f} instructions a cycle", _NO_MODEL)
+
+
+def work_of(
+    program: Program, processor: Processor, pipeline: Pipeline | None, sets: int
+) -> dict[Path, Work]:
+    """Of every node of a program whose runs rotate among so many sets of arrays."""
+    paths = {leaf.path[:depth] for leaf in program.leaves for depth in range(1, len(leaf.path) + 1)}
+    work = {path: Work() for path in paths}
+    for path, own in work.items():
+        inside = program.node(path)
+        if parallel_above(program, path) or getattr(inside, "mark", "") == "p":
+            own.threads = processor.threads
+    if pipeline is not None:
+        for number, (piece, block) in enumerate(zip(pipeline.pieces, pipeline.blocks, strict=True)):
+            if not block.executions:
+                continue
+            each = accesses(block.instructions)
+            each.cycles, each.issue, each.ports = block.cycles, block.issue, block.ports
+            each.flips = pipeline.flips(number) / block.executions
+            for node, share in node_shares(pipeline.counting.assembly, piece).items():
+                for depth in range(1, len(node) + 1):
+                    if node[:depth] in work:
+                        work[node[:depth]].add(each, share * block.executions)
+    for level, capacity in enumerate(capacities(processor)):
+        if capacity:
+            for leaf, (into, out) in traffic_by_operation(program, capacity, sets).items():
+                for depth in range(1, len(leaf) + 1):
+                    moved = work[leaf[:depth]].traffic[level]
+                    moved[0], moved[1] = moved[0] + into, moved[1] + out
+    return work
