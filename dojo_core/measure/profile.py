@@ -28,7 +28,8 @@ class Part:
 
     ``source``: whether a timer says so, or a model parts what a timer around it measured. ``bound``: the kind
     of the limit that explains the time, or ``NOT_EXPLAINED``; empty where it has no code of its own.
-    ``explained``: that limit over the seconds (0 where there is none). ``limits``: all, the largest first.
+    ``explained``: that limit over the seconds (0 where there is none). ``limits``: all, the largest first;
+    ``together``: the seconds that a model gives the part, the pipeline's and all waits added up.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class Part:
     bound: str
     explained: float
     limits: tuple[Limit, ...]
+    together: float
 
 
 @dataclass(frozen=True)

@@ -58,11 +58,12 @@ def traffic_by_operation(program: Program, capacity: int, sets: int = 1) -> dict
 
 def streamed(program: Program) -> int:
     """Bytes that one run stores past the caches."""
-    return sum(
-        _bytes_of_lines(program.buffer_of[leaf.op.target.array], leaf.op.target, leaf.scopes, 0)
-        for leaf in program.leaves
-        if leaf.op.stream
-    )
+    return sum(streamed_by(program, leaf) for leaf in program.leaves if leaf.op.stream)
+
+
+def streamed_by(program: Program, leaf: Leaf) -> int:
+    """Bytes of the lines that one operation writes in one run."""
+    return _bytes_of_lines(program.buffer_of[leaf.op.target.array], leaf.op.target, leaf.scopes, 0)
 
 
 def _traffic(program: Program, node: Node, scopes: tuple[Scope, ...], capacity: int) -> int:

@@ -18,9 +18,8 @@ EXPLAINS = 0.6  # a limit explains a time of which it is so much
 ALIKE = 0.9  # of two limits as near as this, the one that says more is named
 # A chain of operations is no limit of its own unless it takes so much longer than all else in the pipeline.
 CHAIN = 1.15
-FAULTY = 0.3  # of a time that goes away with subnormal numbers
 # Of limits that are alike, which one says more: the farthest place, then what an instruction waits for.
-_TELLING = ("fault", "memory", "L3", "L2", "stores", "L1", "latency", "ports", "instructions")
+_TELLING = ("memory", "L3", "L2", "stores", "L1", "latency", "ports", "instructions")
 
 _MEMORY = re.compile(r"(?:%\w+:)?-?[\w.+-]*\(%?[^)]*\)")
 _REGISTER = re.compile(r"%([xyz]mm\d+|k\d|[a-z]\w*)")
@@ -79,6 +78,13 @@ def accesses(instructions: Sequence[str]) -> Work:
     return work
 
 
+def expected(work: Work, rates: Rates) -> float:
+    """The seconds that a model gives a part: the pipeline, and the waits for each cache, one after the other."""
+    levels = zip((rates.second, rates.last, rates.memory), work.traffic, strict=True)
+    waits = sum(level.seconds(into, out, work.threads > 1) for level, (into, out) in levels)
+    return (max(work.cycles, work.issue, work.ports) * rates.cycle + waits) / work.threads
+
+
 def limits(work: Work, rates: Rates, model: str, faults: float = 0.0) -> tuple[Limit, ...]:
     """The limits of a part, the largest first. ``model``: what says so of the pipeline, empty where nothing
     does. ``faults``: the seconds that go away with subnormal numbers."""
@@ -107,21 +113,19 @@ def limits(work: Work, rates: Rates, model: str, faults: float = 0.0) -> tuple[L
     return tuple(sorted(found, key=lambda one: -one.seconds))
 
 
-def named(seconds: float, found: Sequence[Limit]) -> tuple[str, float]:
+def named(seconds: float, found: Sequence[Limit], together: float = 0.0) -> tuple[str, float]:
     """Which of the limits explains a time, and how much of it: ``NOT_EXPLAINED`` where none does, nothing
-    where there is no time."""
+    where there is no time. ``together``: what a model expects of all that add up, as ``expected`` says."""
     if not seconds:
         return "", 0.0
     by_kind = {limit.kind: limit.seconds for limit in found}
-    if by_kind.get("fault", 0.0) > FAULTY * seconds:
-        return "fault", by_kind["fault"] / seconds
     sure = {kind: by_kind[kind] for kind in _TELLING if kind in by_kind}
     largest = max(sure.values(), default=0.0)
     kind = next((kind for kind in sure if sure[kind] >= ALIKE * largest), "")
-    if largest >= EXPLAINS * seconds:
+    if max(largest, together) >= EXPLAINS * seconds:
         return kind, sure[kind] / seconds
-    # Branches that were not foretold are added to what the rest takes: they fill no port, they empty it.
-    branch = by_kind.get("branch", 0.0)
-    if branch > largest and branch + largest >= EXPLAINS * seconds:
-        return "branch", min(branch / seconds, 1.0)
+    # These are added to what the rest takes: they fill no port, they empty the pipeline.
+    for kind in ("fault", "branch"):
+        if by_kind.get(kind, 0.0) > largest and by_kind[kind] + largest >= EXPLAINS * seconds:
+            return kind, min(by_kind[kind] / seconds, 1.0)
     return NOT_EXPLAINED, largest / seconds

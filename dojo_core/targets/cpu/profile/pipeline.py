@@ -4,7 +4,7 @@ the pipeline gives them, and what both come to for each node of the program."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as File
 
@@ -17,7 +17,7 @@ from dojo_core.targets.cpu.profile.blocks import Counting, Piece, counted, node_
 from dojo_core.targets.cpu.profile.bounds import Work, accesses
 from dojo_core.targets.cpu.profile.rates import capacities
 from dojo_core.targets.cpu.profile.timers import parallel_above
-from dojo_core.targets.cpu.traffic import traffic_by_operation
+from dojo_core.targets.cpu.traffic import streamed_by, traffic_by_operation
 
 ISSUED = 4.0  # instructions a cycle, where no model says how many
 MOST_HOT = 40
@@ -109,8 +109,15 @@ def work_of(
                         work[node[:depth]].add(each, share * block.executions)
     for level, capacity in enumerate(capacities(processor)):
         if capacity:
-            for leaf, (into, out) in traffic_by_operation(program, capacity, sets).items():
-                for depth in range(1, len(leaf) + 1):
-                    moved = work[leaf[:depth]].traffic[level]
-                    moved[0], moved[1] = moved[0] + into, moved[1] + out
+            _move(work, level, traffic_by_operation(program, capacity, sets))
+    past = {leaf.path: (0, streamed_by(program, leaf)) for leaf in program.leaves if leaf.op.stream}
+    _move(work, 2, past)
     return work
+
+
+def _move(work: dict[Path, Work], level: int, moved: Mapping[Path, tuple[int, int]]) -> None:
+    """Add bytes in and out to the operations that move them, and to what these lie in."""
+    for leaf, (into, out) in moved.items():
+        for depth in range(1, len(leaf) + 1):
+            own = work[leaf[:depth]].traffic[level]
+            own[0], own[1] = own[0] + into, own[1] + out

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from statistics import median
 
 from dojo_core.codegen.built import Built, CompileError
 from dojo_core.codegen.code import Code
@@ -21,9 +22,16 @@ from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.processor import host
 from dojo_core.targets.cpu.profile import rates as machine
 from dojo_core.targets.cpu.profile.blocks import COUNTED, counting
-from dojo_core.targets.cpu.profile.bounds import Work, limits, named
+from dojo_core.targets.cpu.profile.bounds import Work, expected, limits, named
 from dojo_core.targets.cpu.profile.pipeline import Pipeline, modelled, work_of
-from dojo_core.targets.cpu.profile.timers import Reading, Timed, parallel_above, read, readable, with_timers
+from dojo_core.targets.cpu.profile.timers import (
+    Reading,
+    Timed,
+    parallel_above,
+    read,
+    readable,
+    with_timers,
+)
 from dojo_core.targets.cpu.profile.tree import due, inherited, parted, timed_last
 
 ROUNDS = 7
@@ -68,12 +76,11 @@ class _Profiler:
     def profile(self) -> Profile:
         seconds = self._verified()
         self.repeats = max(1, math.ceil(SAMPLE_SECONDS / seconds))
-        rates = self._rates()
         pipeline = self._pipeline()
-        times, added = self._times(seconds, rates.tick)
+        times, added, rates = self._times(seconds)
         whole = times[()]
         work = work_of(self.program, self.processor, pipeline, self.trials.input_sets)
-        weights = {leaf.path: work[leaf.path].cycles for leaf in self.program.leaves}
+        weights = {leaf.path: expected(work[leaf.path], rates) for leaf in self.program.leaves}
         every = parted(self.program, times, weights)
 
         def parts(saved: Mapping[Path, float]) -> tuple[Part, ...]:
@@ -98,26 +105,37 @@ class _Profiler:
 
     # ------------------------------------------------------------------ runs
 
-    def _times(self, seconds: float, tick: float) -> tuple[dict[Path, float], float]:
-        """Seconds of the whole (by ``()``) and of each node that a timer tells, and what the first timers add
-        up to by the clock alone. Timers go a level deeper each time, as long as what they time is long."""
-        times: dict[Path, float] = {(): seconds}
-        added = 0.0
-        for level in range(LEVELS):
-            paths = due(self.program, inherited(self.program, times), self.threads) or ([] if level else [(0,)])
+    def _times(self, seconds: float) -> tuple[dict[Path, float], float, machine.Rates]:
+        """Seconds of the whole (by ``()``) and of each node that a timer tells, what the first timers add up
+        to by the clock alone, and the rates of the machine, measured in turns with these.
+
+        Timers go a level deeper each time, as long as what they time is long enough.
+        """
+        paths = due(self.program, inherited(self.program, {(): seconds}), self.threads) or [(0,)]
+        timed, counter = self._timed(paths)
+        plain = Counter(self.plain.built, self.code.workspace_bytes, self.repeats)
+        code = machine.rates_code(self.processor, self.threads)
+        [built] = self._built([code])
+        best = Counter(built, code.workspace_bytes, 1, machine.COUNTERS, machine.NUMBERS)
+        untimed, with_them, of_machine = self._count([plain, counter, best], ROUNDS)
+        rates = machine.rates([(sample.seconds, sample.numbers) for sample in of_machine])
+        reading = _best(timed, with_them, self.repeats)
+        self.faults = min(sample.faults for sample in untimed) / self.repeats
+        whole = min(sample.seconds for sample in untimed)
+        ratios = (
+            rates.tick * sum(read(timed, measured.numbers, self.repeats).parts.values()) / beside.seconds
+            for beside, measured in zip(untimed, with_them, strict=True)
+        )
+        added = whole * median(ratios)
+        times: dict[Path, float] = {(): whole}
+        for _ in range(LEVELS):
+            times |= {path: whole * ticks / reading.whole for path, ticks in reading.parts.items()}
+            paths = due(self.program, inherited(self.program, times), self.threads)
             if not paths:
                 break
             timed, counter = self._timed(paths)
-            plain = Counter(self.plain.built, self.code.workspace_bytes, self.repeats)
-            untimed, with_them = self._count([plain, counter], ROUNDS)
-            reading = _best(timed, with_them, self.repeats)
-            if not level:
-                times[()] = min(sample.seconds for sample in untimed)
-                self.faults = min(sample.faults for sample in untimed) / self.repeats
-                added = tick * sum(reading.parts.values())
-            scale = times[()] / reading.whole
-            times |= {path: scale * ticks for path, ticks in reading.parts.items()}
-        return inherited(self.program, times), added
+            reading = _best(timed, self._count([counter], ROUNDS)[0], self.repeats)
+        return inherited(self.program, times), added, rates
 
     def _verified(self) -> float:
         """The seconds of a run of the program, which is right."""
@@ -152,13 +170,6 @@ class _Profiler:
         [built] = self._built([timed.code])
         space = timed.code.workspace_bytes
         return timed, Counter(built, space, self.repeats, timed.counters, timed.numbers, threads)
-
-    def _rates(self) -> machine.Rates:
-        code = machine.rates_code(self.processor, self.threads)
-        [built] = self._built([code])
-        counter = Counter(built, code.workspace_bytes, 1, machine.COUNTERS, machine.NUMBERS)
-        [samples] = self._count([counter], 5)
-        return machine.rates([(sample.seconds, sample.numbers) for sample in samples])
 
     def _saved_without_subnormals(self, paths: Sequence[Path], whole: float) -> dict[Path, float]:
         """Seconds that go away with subnormal numbers taken as zero, on one thread, of nodes with timers."""
@@ -198,7 +209,8 @@ class _Profiler:
         faults = sum(spared * seconds / times[each] for each, spared in saved.items() if each in around)
         faults += sum(spared for each, spared in saved.items() if each[: len(path)] == path)
         found = limits(work, rates, pipeline.model if pipeline is not None else "", faults)
-        bound, explained = named(seconds, found)
+        together = expected(work, rates)
+        bound, explained = named(seconds, found, together)
         return Part(
             path=path,
             text=_text(self.program.node(path)),
@@ -208,6 +220,7 @@ class _Profiler:
             bound=bound,
             explained=explained,
             limits=found,
+            together=together,
         )
 
 
