@@ -32,14 +32,14 @@ y f32 [1] heap
 y[0] = 0
 16 4096 y[0] += x[{1}]
 """
-_ROOTS = """\
-kernel roots
+_POWERS = """\
+kernel powers
 in x
 out y
-domain x 0.5 2
+domain x -2 2
 x f32 [64, LANES] heap
 y f32 [64, LANES] heap
-64 64 LANES:v y[{1},{2}] = sqrt(x[{1},{2}])
+64 64 LANES:v y[{1},{2}] = exp(x[{1},{2}])
 """
 _LOOKUPS = """\
 kernel lookups
@@ -101,7 +101,7 @@ def programs() -> dict[str, Program]:
     texts = {
         "instructions": _LOOKUPS,
         "latency": _CHAIN,
-        "ports": _ROOTS,
+        "ports": _POWERS,
         "L1": _sums(64, 16 << 10),
         "L2": _sums(16, 512 << 10),
         "L3": _sums(2, 8 << 20),

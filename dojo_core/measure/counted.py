@@ -23,7 +23,7 @@ class Counted:
             self._library = ctypes.CDLL(library)
         self.workspace: int = request["workspace"]
         self._threads: int = request["threads"]
-        self._repeats: int = request["repeats"]
+        self.repeats: int = request["repeats"]
         count: int = request["numbers"]
         self._numbers: Any = (ctypes.c_uint64 * count).in_dll(self._library, request["counters"]) if count else ()
 
@@ -34,7 +34,7 @@ class Counted:
         before = list(self._numbers)
         own = space if self.workspace else None
         with self._on_threads():
-            nanoseconds, _, faults = self.kernel.time(sets, own, 1, self._repeats, first=first)[0]
+            nanoseconds, _, faults = self.kernel.time(sets, own, 1, self.repeats, first=first)[0]
         return nanoseconds, faults, [b - a for a, b in zip(before, self._numbers, strict=True)]
 
     @contextmanager

@@ -109,7 +109,8 @@ int qemu_plugin_install(uint64_t id, const void *info, int count, char **words) 
 class Block:
     """A piece of code without a branch but at its end: its address, instructions as text, how often it is
     executed, and the model's cycles of one execution. ``loop``: its branch leads to its start. ``issue`` and
-    ``ports``: the least cycles for handing its micro-operations to the ports, and for the busiest port."""
+    ``ports``: the least cycles for handing its micro-operations to the ports, and for the busiest port;
+    ``chain``: the cycles but for what stores are known to take."""
 
     address: int
     instructions: tuple[str, ...]
@@ -118,6 +119,7 @@ class Block:
     cycles: float = 0.0
     issue: float = 0.0
     ports: float = 0.0
+    chain: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -307,8 +309,10 @@ def _nests(blocks: Sequence[Block]) -> list[_Nest]:
     return nests
 
 
-def timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[Block]:
-    """The blocks with the model's cycles. Raises NotRun with what llvm-mca said."""
+def timed(
+    blocks: Sequence[Block], processor: Processor, folder: Path, iterations: int = ITERATIONS
+) -> list[Block]:
+    """The blocks with the model's cycles, of so many iterations. Raises NotRun with what llvm-mca said."""
     texts, vectors = [], []
     lengths = "32", "1"
     for block in blocks:
@@ -319,16 +323,16 @@ def timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[B
         lines = [_TARGET.sub("elsewhere", text) for text in block.instructions]
         texts.append(with_loads_apart(lines, processor.model))
     regions = [_Region(lines, set_) for lines, set_ in zip(texts, vectors, strict=True)]
-    summaries = _asked(regions, ITERATIONS, processor, folder)
+    summaries = _asked(regions, iterations, processor, folder)
     told = []
     for block, summary in zip(blocks, summaries, strict=True):
         cycles = float(len(block.instructions))  # where the model knows no instruction of it
         if summary is not None:
-            issue = summary["TotaluOps"] / ITERATIONS / summary["DispatchWidth"]
+            issue = summary["TotaluOps"] / iterations / summary["DispatchWidth"]
             block = replace(block, issue=issue, ports=summary["BlockRThroughput"])
-            cycles = summary["TotalCycles"] / ITERATIONS if block.loop else summary["BlockRThroughput"]
+            cycles = summary["TotalCycles"] / iterations if block.loop else summary["BlockRThroughput"]
         least = store_cycles(block.instructions, block.loop, processor.model)
-        told.append(replace(block, cycles=max(cycles, least)))
+        told.append(replace(block, cycles=max(cycles, least), chain=cycles))
     nests = _nests(blocks)
     regions = [
         _Region([*texts[n.before], *texts[n.loop] * n.rounds, *texts[n.behind]], vectors[n.before])
@@ -339,11 +343,12 @@ def timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[B
             loop = told[nest.loop]
             apart = told[nest.before].cycles + nest.rounds * loop.cycles + told[nest.behind].cycles
             least = nest.rounds * store_cycles(loop.instructions, True, processor.model)
-            cycles = max(summary["TotalCycles"] / NEST_ITERATIONS, least)
+            chain = summary["TotalCycles"] / NEST_ITERATIONS
+            cycles = max(chain, least)
             if cycles < apart:
                 for number in (nest.before, nest.behind):
-                    told[number] = replace(told[number], cycles=0.0)
-                told[nest.loop] = replace(loop, cycles=cycles / nest.rounds)
+                    told[number] = replace(told[number], cycles=0.0, chain=0.0)
+                told[nest.loop] = replace(loop, cycles=cycles / nest.rounds, chain=chain / nest.rounds)
     return told
 
 

@@ -34,7 +34,7 @@ from dojo_core.targets.cpu.profile.timers import (
 )
 from dojo_core.targets.cpu.profile.tree import due, inherited, parted, timed_last
 
-ROUNDS = 7
+ROUNDS, RATE_ROUNDS = 7, 3
 SAMPLE_SECONDS = 1e-3  # a shorter run is repeated within a sample
 LEVELS = 4  # of timers within timers
 WORTH = 0.1  # of the whole: a part of it that is not explained is looked at once more
@@ -77,7 +77,8 @@ class _Profiler:
         seconds = self._verified()
         self.repeats = max(1, math.ceil(SAMPLE_SECONDS / seconds))
         pipeline = self._pipeline()
-        times, added, rates = self._times(seconds)
+        timers, added, rates = self._times(seconds)
+        times = inherited(self.program, timers)
         whole = times[()]
         work = work_of(self.program, self.processor, pipeline, self.trials.input_sets)
         weights = {leaf.path: expected(work[leaf.path], rates) for leaf in self.program.leaves}
@@ -90,7 +91,7 @@ class _Profiler:
 
         told = parts({})
         if any(part.bound == NOT_EXPLAINED and part.share >= WORTH for part in told):
-            last = tuple(timed_last(self.program, times))
+            last = tuple(timed_last(timers))
             if saved := self._saved_without_subnormals(last, whole):
                 told = parts(saved)
         return Profile(
@@ -117,7 +118,10 @@ class _Profiler:
         code = machine.rates_code(self.processor, self.threads)
         [built] = self._built([code])
         best = Counter(built, code.workspace_bytes, 1, machine.COUNTERS, machine.NUMBERS)
-        untimed, with_them, of_machine = self._count([plain, counter, best], ROUNDS)
+        # Apart, for what streams through all caches leaves them cold; before and after, as the clock swings.
+        [of_machine] = self._count([best], RATE_ROUNDS)
+        untimed, with_them = self._count([plain, counter], ROUNDS)
+        of_machine += self._count([best], RATE_ROUNDS)[0]
         rates = machine.rates([(sample.seconds, sample.numbers) for sample in of_machine])
         reading = _best(timed, with_them, self.repeats)
         self.faults = min(sample.faults for sample in untimed) / self.repeats
@@ -135,7 +139,7 @@ class _Profiler:
                 break
             timed, counter = self._timed(paths)
             reading = _best(timed, self._count([counter], ROUNDS)[0], self.repeats)
-        return inherited(self.program, times), added, rates
+        return times, added, rates
 
     def _verified(self) -> float:
         """The seconds of a run of the program, which is right."""

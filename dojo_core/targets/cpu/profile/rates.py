@@ -37,21 +37,24 @@ void kernel_rates(void *const *arrays, void *workspace) {
 #define DOJO_BEGIN(number) { unsigned long long begun = DOJO_TICKS();
 #define DOJO_END(number, amount) dojo_rates[2 * (number)] += DOJO_TICKS() - begun; \\
     dojo_rates[2 * (number) + 1] += (amount); }
-#define DOJO_READ(place, bytes) { const dojo_wide *at = (const dojo_wide *)(place); dojo_wide sum[8] = {{0}}; \\
-    for (long i = 0; i < (long)((bytes) / sizeof(dojo_wide)); i += 8) { \\
-        sum[0] += at[i]; sum[1] += at[i + 1]; sum[2] += at[i + 2]; sum[3] += at[i + 3]; \\
-        sum[4] += at[i + 4]; sum[5] += at[i + 5]; sum[6] += at[i + 6]; sum[7] += at[i + 7]; } \\
+/* Reads, or writes, so many bytes again and again, until it were so many in all; both are powers of two. */
+#define DOJO_READ(place, bytes, all) { const dojo_wide *whole = (const dojo_wide *)(place); dojo_wide sum[8] = {{0}}; \\
+    for (unsigned long i = 0; i < (all) / sizeof(dojo_wide); i += 8) { \\
+        const dojo_wide *at = whole + (i & ((bytes) / sizeof(dojo_wide) - 1)); \\
+        sum[0] += at[0]; sum[1] += at[1]; sum[2] += at[2]; sum[3] += at[3]; \\
+        sum[4] += at[4]; sum[5] += at[5]; sum[6] += at[6]; sum[7] += at[7]; } \\
     for (int k = 0; k < 8; ++k) { volatile float kept = sum[k][0]; (void)kept; } }
-#define DOJO_WRITE(place, bytes) { dojo_wide *at = (dojo_wide *)(place); dojo_wide one = {0}; \\
-    for (long i = 0; i < (long)((bytes) / sizeof(dojo_wide)); i += 8) { \\
-        at[i] = one; at[i + 1] = one; at[i + 2] = one; at[i + 3] = one; \\
-        at[i + 4] = one; at[i + 5] = one; at[i + 6] = one; at[i + 7] = one; \\
+#define DOJO_WRITE(place, bytes, all) { dojo_wide *whole = (dojo_wide *)(place); dojo_wide one = {0}; \\
+    for (unsigned long i = 0; i < (all) / sizeof(dojo_wide); i += 8) { \\
+        dojo_wide *at = whole + (i & ((bytes) / sizeof(dojo_wide) - 1)); \\
+        at[0] = one; at[1] = one; at[2] = one; at[3] = one; \\
+        at[4] = one; at[5] = one; at[6] = one; at[7] = one; \\
         __asm__ volatile("" : : : "memory"); } }
 #define DOJO_STREAM(number, bytes) \\
-    DOJO_READ(workspace, bytes) \\
-    DOJO_BEGIN(number) DOJO_READ(workspace, bytes) DOJO_END(number, bytes) \\
-    DOJO_WRITE(workspace, bytes) \\
-    DOJO_BEGIN(number + 1) DOJO_WRITE(workspace, bytes) DOJO_END(number + 1, 2 * (bytes))
+    DOJO_READ(workspace, bytes, bytes) \\
+    DOJO_BEGIN(number) DOJO_READ(workspace, bytes, bytes) DOJO_END(number, bytes) \\
+    DOJO_WRITE(workspace, bytes, bytes) \\
+    DOJO_BEGIN(number + 1) DOJO_WRITE(workspace, bytes, bytes) DOJO_END(number + 1, 2 * (bytes))
     typedef float dojo_wide __attribute__((vector_size({width})));
     extern unsigned long long dojo_rates[{numbers}];
     (void)arrays;
@@ -74,13 +77,9 @@ void kernel_rates(void *const *arrays, void *workspace) {
         }
         DOJO_END(2 + even, {branches})
     }
-    DOJO_READ(workspace, {first})
-    DOJO_BEGIN(4)
-    for (int round = 0; round < 32; ++round) DOJO_READ(workspace, {first})
-    DOJO_END(4, 32ul * {first})
-    DOJO_BEGIN(5)
-    for (int round = 0; round < 32; ++round) DOJO_WRITE(workspace, {first})
-    DOJO_END(5, 32ul * {first})
+    DOJO_READ(workspace, {first}, {first})
+    DOJO_BEGIN(4) DOJO_READ(workspace, {first}, 64 * {first}) DOJO_END(4, 64ul * {first})
+    DOJO_BEGIN(5) DOJO_WRITE(workspace, {first}, 64 * {first}) DOJO_END(5, 64ul * {first})
     DOJO_BEGIN(6)
     for (int round = 0; round < 64; ++round) {
 #pragma GCC unroll 16
@@ -103,9 +102,9 @@ void kernel_rates(void *const *arrays, void *workspace) {
     {
         char *own = (char *)workspace + DOJO_THREAD * {memory_each};
         int first = DOJO_THREAD == 0;
-#define DOJO_TOGETHER(number, bytes, how, moved) { how(own, bytes) \\
+#define DOJO_TOGETHER(number, bytes, how, moved) { how(own, bytes, bytes) \\
         __asm__ volatile("" : : : "memory"); \\
-        DOJO_BARRIER unsigned long long begun = DOJO_TICKS(); how(own, bytes) DOJO_BARRIER \\
+        DOJO_BARRIER unsigned long long begun = DOJO_TICKS(); how(own, bytes, bytes) DOJO_BARRIER \\
         if (first) { dojo_rates[2 * (number)] += DOJO_TICKS() - begun; \\
             dojo_rates[2 * (number) + 1] += (moved) * (bytes); } }
 #define DOJO_BARRIER _Pragma("omp barrier")
@@ -132,10 +131,10 @@ def rates_code(processor: Processor, threads: int) -> Code:
     """The C, behind no preamble of its own; its ``COUNTERS`` hold ``NUMBERS`` numbers."""
     first, second, last = capacities(processor)
     memory = 4 * max(SHARED_BYTES_OF_A_CORE, last)
-    whole = 8 * processor.vectors[0][0]  # what a round of reading takes
 
     def even(size: int) -> int:
-        return max(size // whole * whole, whole)
+        """The power of two that is no larger."""
+        return 1 << (max(size, 8 * processor.vectors[0][0]).bit_length() - 1)
 
     put = {
         "ticks": ticks_macro(processor.instruction_set),

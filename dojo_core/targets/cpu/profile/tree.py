@@ -43,7 +43,7 @@ def inherited(program: Program, times: Mapping[Path, float]) -> dict[Path, float
     return known
 
 
-def timed_last(program: Program, times: Mapping[Path, float]) -> Iterator[Path]:
+def timed_last(times: Mapping[Path, float]) -> Iterator[Path]:
     """The nodes with a timer that hold no others with one."""
     for path in times:
         if path and not any(other != path and other[: len(path)] == path for other in times):
@@ -55,7 +55,7 @@ def parted(
 ) -> dict[Path, float]:
     """The time of every node: what no timer tells is parted by the weights of the operations below."""
     parts: dict[Path, float] = dict(times)
-    for path in timed_last(program, times):
+    for path in timed_last(times):
         below = {leaf.path: weights.get(leaf.path, 0.0) for leaf in program.leaves
                  if leaf.path[: len(path)] == path}  # fmt: skip
         whole = sum(below.values())
