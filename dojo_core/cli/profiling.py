@@ -92,14 +92,7 @@ def _show(told: Profile, everything: bool) -> None:
                 "  " * (len(part.path) - 1) + escape(part.text),
             )
     print_table(table)
-    threads = f"{told.threads} threads" if told.threads > 1 else "one thread"
-    sentences = [
-        f"{seconds_text(told.seconds)} on {threads}.",
-        f"The parts' timers add up to {100 * told.agreement:.0f}% of it.",
-        *(f"{name.capitalize()} a run: {count:g}." for name, count in told.counters.items() if count),
-        *told.remarks,
-    ]
-    out.print(escape(" ".join(sentences)), style="dim", soft_wrap=True)
+    out.print(escape(told.sentence), style="dim", soft_wrap=True)
 
 
 def _explained(part: Part) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.program.tree import Path
 
 Source = Literal["timer", "model"]
@@ -42,6 +43,18 @@ class Part:
     limits: tuple[Limit, ...]
     together: float
 
+    @property
+    def sentence(self) -> str:
+        """Its share, who says so, and what bounds it."""
+        told = f"{100 * self.share:.1f}% of the time ({self.source})"
+        if not self.bound:
+            return f"{told}."
+        if self.bound == NOT_EXPLAINED:
+            nearest = f": {self.limits[0].kind} takes {100 * self.explained:.0f}% of it" if self.limits else ""
+            return f"{told}, {NOT_EXPLAINED} by any limit{nearest}."
+        source = next(limit.source for limit in self.limits if limit.kind == self.bound)
+        return f"{told}, bound by {self.bound}: that alone takes {100 * self.explained:.0f}% of it ({source})."
+
 
 @dataclass(frozen=True)
 class Hot:
@@ -76,6 +89,18 @@ class Profile:
     def agreement(self) -> float:
         """What the parts' timers add up to, over the whole: 1 where they agree."""
         return self.parts_seconds / self.seconds
+
+    @property
+    def sentence(self) -> str:
+        """How long it took, on how many threads, and how much of that its timers tell."""
+        threads = f"{self.threads} threads" if self.threads > 1 else "one thread"
+        counted = (f"{name.capitalize()} a run: {count:g}." for name, count in self.counters.items() if count)
+        return " ".join([
+            f"{seconds_text(self.seconds)} on {threads}.",
+            f"The timers add up to {100 * self.agreement:.0f}% of it.",
+            *counted,
+            *self.remarks,
+        ])  # fmt: skip
 
     @property
     def data(self) -> dict[str, Any]:

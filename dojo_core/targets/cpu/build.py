@@ -250,6 +250,8 @@ def assembly(
     """
     compiled_for = processor or host()
     syntax = ["-masm=intel"] if compiled_for.is_x86 else []
+    if processor is None:  # as what is run here is compiled
+        syntax.append("-fPIC")
     listing, before = listing_of(code, syntax, processor=processor, preamble=preamble, timeout=timeout)
     apple = compiled_for.toolchain is None and sys.platform == "darwin"
     comment = (
