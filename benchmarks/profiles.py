@@ -1,5 +1,5 @@
-"""Is what a profile says right? Ten programs, each made to be bound by one thing, and what a profile names; and
-how near what the timers of a kernel's parts add up to comes to the whole, timed without.
+"""Is what a profile says right? Ten programs, each made to be bound by one thing, and what a profile names;
+and how near what the timers of a kernel's parts add up to comes to the whole, timed without.
 
 ``python -m benchmarks.profiles`` runs both. ``--readings FILE`` keeps what was read of the ten, by which
 tests/test_profile.py tries the naming without a clock; KERNEL… are others than the paper's.
@@ -136,7 +136,10 @@ def main() -> None:
             readings[kind] = {"seconds": part.seconds, "together": part.together,
                               "limits": [asdict(limit) for limit in part.limits]}  # fmt: skip
             limits = ", ".join(f"{one.kind} {one.seconds / part.seconds:.0%}" for one in part.limits[:4])
-            print(f"{kind:13} {part.bound:13} {part.explained:5.0%}  {told.agreement:9.3f}  {limits}", flush=True)
+            print(
+                f"{kind:13} {part.bound:13} {part.explained:5.0%}  {told.agreement:9.3f}  {limits}",
+                flush=True,
+            )
         print(f"{right} of {len(readings)} are named.")
         if given.readings is not None:
             given.readings.write_text(json.dumps(readings, indent=1) + "\n")

@@ -23,7 +23,7 @@ from dojo_core.cli.terminal import Failure, columns, out, print_table, read_file
 from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.measure.measurement import Workload, seconds_text
-from dojo_core.measure.profile import Part, Profile
+from dojo_core.measure.profile import Part, Profile, told_share
 from dojo_core.targets.registry import backend
 
 LEAST_SHARE = 0.005  # of what is shown without --all
@@ -101,4 +101,4 @@ def _explained(part: Part) -> str:
         return ""
     if part.bound not in {limit.kind for limit in part.limits}:
         return f"{part.limits[0].kind} is {100 * part.explained:.0f}% of it" if part.limits else ""
-    return f"{100 * part.explained:.0f}% of it"
+    return f"{told_share(part.explained)} of it"

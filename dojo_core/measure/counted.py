@@ -25,7 +25,9 @@ class Counted:
         self._threads: int = request["threads"]
         self.repeats: int = request["repeats"]
         count: int = request["numbers"]
-        self._numbers: Any = (ctypes.c_uint64 * count).in_dll(self._library, request["counters"]) if count else ()
+        self._numbers: Any = (
+            (ctypes.c_uint64 * count).in_dll(self._library, request["counters"]) if count else ()
+        )
 
     def run(
         self, sets: list[list[dojo_native.Buffer]], space: dojo_native.Buffer | None, first: int

@@ -14,6 +14,11 @@ KINDS = ("instructions", "latency", "ports", "L1", "L2", "L3", "memory", "stores
 NOT_EXPLAINED = "not explained"
 
 
+def told_share(explained: float) -> str:
+    """A limit's share of a time in words: a model may say more than there is."""
+    return "all" if explained >= 1.0 else f"{100 * explained:.0f}%"
+
+
 @dataclass(frozen=True)
 class Limit:
     """The least seconds that a part takes by one of ``KINDS``. ``source``: what says so, as words."""
@@ -50,10 +55,14 @@ class Part:
         if not self.bound:
             return f"{told}."
         if self.bound == NOT_EXPLAINED:
-            nearest = f": {self.limits[0].kind} takes {100 * self.explained:.0f}% of it" if self.limits else ""
+            nearest = (
+                f": {self.limits[0].kind} takes {100 * self.explained:.0f}% of it" if self.limits else ""
+            )
             return f"{told}, {NOT_EXPLAINED} by any limit{nearest}."
         source = next(limit.source for limit in self.limits if limit.kind == self.bound)
-        return f"{told}, bound by {self.bound}: that alone takes {100 * self.explained:.0f}% of it ({source})."
+        return (
+            f"{told}, bound by {self.bound}: that alone takes {told_share(self.explained)} of it ({source})."
+        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class Profile:
     up to, their own cost taken off. ``threads``: on how many it ran.
 
     ``parts`` come in the order of the text. ``hot`` is of the assembly, by share. ``counters``: what the
-    system counted, by name, of one run; ``remarks``: sentences on where numbers come from, and what is missing.
+    system counted, by name, of one run; ``remarks``: sentences on what could not be had.
     """
 
     seconds: float

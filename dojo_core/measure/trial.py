@@ -251,7 +251,9 @@ class Trials:
         if answer["status"] != "ok":
             self.close()
             raise ValueError(answer["message"])
-        samples = [[Counts(1e-9 * ns, faults, tuple(n)) for ns, faults, n in each] for each in answer["rounds"]]
+        samples = [
+            [Counts(1e-9 * ns, faults, tuple(n)) for ns, faults, n in each] for each in answer["rounds"]
+        ]
         return [list(each) for each in zip(*samples, strict=True)]
 
     def conditions(self) -> Conditions:

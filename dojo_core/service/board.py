@@ -83,7 +83,8 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
             "policy": game.policy, "target": game.target, "rules": _rules(game),
-            "profiled": clock.kind == "measured", "timed": clock.timed, "counts": clock.counts, "unit": clock.unit, "steady": clock.exact,
+            "profiled": clock.kind == "measured",
+            "timed": clock.timed, "counts": clock.counts, "unit": clock.unit, "steady": clock.exact,
             "code": words.code, "play": words.play,
             "by": table.by, "changes": table.changes,
             "doubt": "" if game.kernel else program_doubt(game.start) or "",

@@ -191,7 +191,10 @@ def assemble(analysis: Analysis) -> Json:
         return {"error": f"There is no assembly to show. {fault}"}
     executed = {leaf.path: math.prod(s.size for s in leaf.scopes) for leaf in analysis.program.leaves}
     runs = [executed.get(node, 0) if node is not None else 0 for node in made.nodes]
-    return {"lines": code_lines(made.lines, made.nodes), "busiest": runs.index(max(runs, default=0)) if runs else 0}
+    return {
+        "lines": code_lines(made.lines, made.nodes),
+        "busiest": runs.index(max(runs, default=0)) if runs else 0,
+    }
 
 
 def profiled(analysis: Analysis, workload: Workload) -> Json:

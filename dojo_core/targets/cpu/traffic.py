@@ -27,13 +27,14 @@ def traffic(program: Program, capacity: int) -> int:
 
 def traffic_by_operation(program: Program, capacity: int, sets: int = 1) -> dict[Path, tuple[int, int]]:
     """Bytes into a cache, and out of it, by the path of the operation that touches a line first, or writes
-    it first: they add up to ``traffic``. Where runs rotate among ``sets`` of arrays, all of these have to fit.
-    """
+    it first: they add up to ``traffic``. Where runs rotate among ``sets`` of arrays, all have to fit."""
     found: dict[Path, tuple[int, int]] = {}
 
     def charge(node: Node, path: Path, scopes: tuple[Scope, ...], runs: int) -> None:
-        below = (Leaf(node, path, scopes),)
-        if isinstance(node, Scope):
+        below: tuple[Leaf, ...]
+        if isinstance(node, Op):
+            below = (Leaf(node, path, scopes),)
+        else:
             below = leaves(node.body, path, (*scopes, node))
             if _touched(program, below, len(scopes) + 1)[0] > capacity:
                 for number, child in enumerate(node.body):

@@ -31,9 +31,12 @@ _WIDTHS = {"z": 64, "y": 32, "x": 16}
 
 @dataclass
 class Work:
-    """What the pieces of a part come to in one run, on all threads together: cycles of the model, the least
-    for issuing and for the busiest port, and but for stores; loads and stores, and their bytes; flips of branches; and bytes in
-    and out between the first cache, the second, the last, and memory. ``threads`` share it."""
+    """What the pieces of a part come to in one run, on all threads together, which ``threads`` share.
+
+    Of the model: its cycles, the least for issuing and for the busiest port, and those but for what stores
+    are known to take (``chain``). Loads and stores and their bytes; flips, branches that went the rarer way;
+    and the bytes in and out of the first cache, of the second, and of the last.
+    """
 
     cycles: float = 0.0
     issue: float = 0.0
@@ -80,7 +83,7 @@ def accesses(instructions: Sequence[str]) -> Work:
 
 
 def expected(work: Work, rates: Rates) -> float:
-    """The seconds that a model gives a part: the pipeline, and the waits for each cache, one after the other."""
+    """The seconds that a model gives a part: the pipeline's, then the waits for each cache."""
     levels = zip((rates.second, rates.last, rates.memory), work.traffic, strict=True)
     waits = sum(level.seconds(into, out, work.threads > 1) for level, (into, out) in levels)
     return (max(work.cycles, work.issue, work.ports) * rates.cycle + waits) / work.threads

@@ -24,8 +24,8 @@ ISSUED = 4.0  # instructions a cycle, where no model says how many
 ITERATIONS = 512  # of a block in the model: some go round in one cycle, and start in twenty
 MOST_HOT = 40
 _NO_MODEL = (
-    "llvm-mca is not here, or knows no such core: instructions are counted, and nothing is known of ports and "
-    "chains. This brings it: apt-get install llvm-19"
+    "llvm-mca is not here, or knows no such core: instructions are counted, and nothing is known of ports "
+    "and chains. This brings it: apt-get install llvm-19"
 )
 
 
@@ -41,8 +41,8 @@ class Pipeline:
     missing: str
 
     def flips(self, number: int) -> int:
-        """How often the branch at the end of a piece went the rarer way. A loop's is foretold, and one without
-        a condition has none."""
+        """How often the branch at the end of a piece went the rarer way. A loop's is foretold, and one
+        without a condition has none."""
         piece = self.pieces[number]
         if piece.aim is None or number in self._loops or self._always(number):
             return 0
@@ -114,9 +114,7 @@ def modelled(made: Counting, numbers: Sequence[int], processor: Processor) -> Pi
     return Pipeline(made, tuple(pieces), tuple(blocks), f"{ISSUED:.0f} instructions a cycle", _NO_MODEL)
 
 
-def work_of(
-    program: Program, processor: Processor, pipeline: Pipeline | None, sets: int
-) -> dict[Path, Work]:
+def work_of(program: Program, processor: Processor, pipeline: Pipeline | None, sets: int) -> dict[Path, Work]:
     """Of every node of a program whose runs rotate among so many sets of arrays."""
     paths = {leaf.path[:depth] for leaf in program.leaves for depth in range(1, len(leaf.path) + 1)}
     work = {path: Work() for path in paths}

@@ -34,7 +34,7 @@ from dojo_core.targets.cpu.profile.timers import (
 )
 from dojo_core.targets.cpu.profile.tree import due, inherited, parted, timed_last
 
-ROUNDS, RATE_ROUNDS = 7, 3
+ROUNDS, RATE_ROUNDS = 7, 2
 SAMPLE_SECONDS = 1e-3  # a shorter run is repeated within a sample
 LEVELS = 4  # of timers within timers
 WORTH = 0.1  # of the whole: a part of it that is not explained is looked at once more
@@ -86,7 +86,8 @@ class _Profiler:
 
         def parts(saved: Mapping[Path, float]) -> tuple[Part, ...]:
             return tuple(
-                self._part(path, every[path], times, work[path], rates, pipeline, saved) for path in sorted(work)
+                self._part(path, every[path], times, work[path], rates, pipeline, saved)
+                for path in sorted(work)
             )
 
         told = parts({})
@@ -112,7 +113,9 @@ class _Profiler:
 
         Timers go a level deeper each time, as long as what they time is long enough.
         """
-        paths = due(self.program, inherited(self.program, {(): seconds}), self.threads) or [(0,)]
+        paths = due(self.program, inherited(self.program, {(): seconds}), self.threads) or [
+            (k,) for k in range(len(self.program.body))
+        ]
         timed, counter = self._timed(paths)
         plain = Counter(self.plain.built, self.code.workspace_bytes, self.repeats)
         code = machine.rates_code(self.processor, self.threads)
@@ -168,9 +171,7 @@ class _Profiler:
         self, paths: Sequence[Path], threads: int = 0, without_subnormals: bool = False
     ) -> tuple[Timed, Counter]:
         instruction_set = self.processor.instruction_set
-        timed = with_timers(
-            self.code, self.program, paths, self.threads, instruction_set, without_subnormals
-        )
+        timed = with_timers(self.code, self.program, paths, self.threads, instruction_set, without_subnormals)
         [built] = self._built([timed.code])
         space = timed.code.workspace_bytes
         return timed, Counter(built, space, self.repeats, timed.counters, timed.numbers, threads)

@@ -21,9 +21,10 @@ WHOLE, EMPTY, AROUND, FIRST = 0, 1, 2, 3
 _LINE = 8  # numbers in a line of the cache: threads share none
 
 _READ = {
-    X86: "unsigned low, high; __asm__ volatile(\"rdtsc\" : \"=a\"(low), \"=d\"(high) : : \"memory\"); "
+    X86: 'unsigned low, high; __asm__ volatile("rdtsc" : "=a"(low), "=d"(high) : : "memory"); '
     "((unsigned long long)high << 32) | low;",
-    ARM: "unsigned long long now; __asm__ volatile(\"isb\\n\\tmrs %0, cntvct_el0\" : \"=r\"(now) : : \"memory\"); now;",
+    ARM: "unsigned long long now; "
+    '__asm__ volatile("isb\\n\\tmrs %0, cntvct_el0" : "=r"(now) : : "memory"); now;',
 }
 
 
@@ -76,7 +77,9 @@ def with_timers(
     inside = [parallel_above(program, path) for path in paths]
     rows = threads if any(inside) else 1
     width = -(-2 * (FIRST + len(paths)) // _LINE) * _LINE
-    name = "dojo_counters_" + hashlib.sha256(f"{code.text}{paths}{without_subnormals}".encode()).hexdigest()[:16]
+    name = (
+        "dojo_counters_" + hashlib.sha256(f"{code.text}{paths}{without_subnormals}".encode()).hexdigest()[:16]
+    )
 
     def begin(number: int) -> str:
         return f"{{ unsigned long long begun_{number} = DOJO_TICKS();"

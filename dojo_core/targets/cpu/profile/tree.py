@@ -50,9 +50,7 @@ def timed_last(times: Mapping[Path, float]) -> Iterator[Path]:
             yield path
 
 
-def parted(
-    program: Program, times: Mapping[Path, float], weights: Mapping[Path, float]
-) -> dict[Path, float]:
+def parted(program: Program, times: Mapping[Path, float], weights: Mapping[Path, float]) -> dict[Path, float]:
     """The time of every node: what no timer tells is parted by the weights of the operations below."""
     parts: dict[Path, float] = dict(times)
     for path in timed_last(times):
