@@ -1,5 +1,6 @@
 """Is what a profile says right? Ten programs, each made to be bound by one thing, and what a profile names;
-and how near what the timers of a kernel's parts add up to comes to the whole, timed without.
+and how near what the timers of a kernel's parts add up to comes to the whole, timed without: of its start,
+with ``--lines`` of the recorded line of its name.
 
 ``python -m benchmarks.profiles`` runs both. ``--readings FILE`` keeps what was read of the ten, by which
 tests/test_profile.py tries the naming without a clock; KERNEL… are others than the paper's.
@@ -46,10 +47,10 @@ kernel lookups
 in x, i
 out y
 domain i 0 1023
-x f32 [1024] heap
+x i32 [1024] heap
 i i32 [1024] heap
-y f32 [1024] heap
-64 1024 y[{1}] = x[i[{1}]]
+y i32 [1024] heap
+64 1024 y[{1}] = fma(x[i[{1}]],5,7)
 """
 _FILL = """\
 kernel fill
@@ -125,6 +126,7 @@ def main() -> None:
     parser.add_argument("kernels", nargs="*", default=TABLE_3, metavar="KERNEL")
     parser.add_argument("--readings", type=Path, metavar="FILE")
     parser.add_argument("--ten-alone", action="store_true")
+    parser.add_argument("--lines", action="store_true")
     given = parser.parse_args()
     right, near, readings = 0, 0, {}
     with backend("cpu").measurer() as measurer:
@@ -146,7 +148,7 @@ def main() -> None:
         if given.ten_alone:
             sys.exit(right < len(readings))
         for name in given.kernels:
-            game = played(name)
+            game = played(name, line=Path(name) if given.lines else None)
             workload = Workload(game.start, game.kernel, game.policy)
             try:
                 told = measurer.profile(workload, game.current.program)

@@ -6,6 +6,7 @@ named again.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,8 @@ def test_a_profile_tells_of_every_node_and_counts_each_piece_exactly(measurer):
     assert sum(part.share for part in told.parts if len(part.path) == 1) > 0
     assert all(part.limits or not part.bound for part in told.parts if part.bound != NOT_EXPLAINED)
     assert {each.runs for each in told.hot} & {64}, "a loop of 64 goes round 64 times"
+    if sys.platform == "linux":
+        assert "page faults" in told.counters, "the system counts those, whatever the processor lets be read"
     assert told.data["agreement"] == told.parts_seconds / told.seconds > 0
 
 

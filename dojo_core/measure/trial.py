@@ -73,6 +73,19 @@ class Counter:
     numbers: int = 0
     threads: int = 0
 
+    @property
+    def request(self) -> dict[str, object]:
+        """What the worker is told of it."""
+        return {
+            "library": self.built.library,
+            "symbol": self.built.symbol,
+            "workspace": self.workspace,
+            "repeats": self.repeats,
+            "counters": self.counters,
+            "numbers": self.numbers,
+            "threads": self.threads,
+        }
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -226,21 +239,24 @@ class Trials:
     def count(self, counters: Sequence[Counter], start: Compiled, rounds: int) -> list[list[Counts]]:
         """Rounds of programs that count, in turns: of each program its samples. The machine is held. Raises
         ValueError with a sentence where one fails."""
-        programs = [
-            {
-                "library": each.built.library,
-                "symbol": each.built.symbol,
-                "workspace": each.workspace,
-                "repeats": each.repeats,
-                "counters": each.counters,
-                "numbers": each.numbers,
-                "threads": each.threads,
-            }
-            for each in counters
+        request = {"do": "count", "programs": [each.request for each in counters], "rounds": rounds}
+        answer = self._asked(request, start, self._run_seconds * len(counters) * rounds)
+        samples = [
+            [Counts(1e-9 * ns, faults, tuple(numbers)) for ns, faults, numbers in each]
+            for each in answer["rounds"]
         ]
-        seconds = self._run_seconds * len(programs) * rounds
-        cpu_seconds = self._cpu_seconds(seconds)
-        request = {"do": "count", "programs": programs, "rounds": rounds, "cpu_seconds": cpu_seconds}
+        return [list(each) for each in zip(*samples, strict=True)]
+
+    def watch(self, counter: Counter, start: Compiled) -> dict[str, float]:
+        """What the processor and the system count in one run, by name, as far as they let it be read. Raises
+        ValueError with a sentence."""
+        request = {"do": "watch", "program": counter.request}
+        counted = self._asked(request, start, 2 * self._run_seconds)["counted"]
+        return {name: count / counter.repeats for name, count in counted.items()}
+
+    def _asked(self, request: dict[str, Any], start: Compiled, seconds: float) -> dict[str, Any]:
+        """The worker's answer. Raises ValueError with a sentence where it has none."""
+        request = {**request, "cpu_seconds": self._cpu_seconds(seconds)}
         try:
             answer = self._prepared(start).ask(request, seconds)
         except WorkerDied as death:
@@ -251,10 +267,7 @@ class Trials:
         if answer["status"] != "ok":
             self.close()
             raise ValueError(answer["message"])
-        samples = [
-            [Counts(1e-9 * ns, faults, tuple(n)) for ns, faults, n in each] for each in answer["rounds"]
-        ]
-        return [list(each) for each in zip(*samples, strict=True)]
+        return answer
 
     def conditions(self) -> Conditions:
         """Under which the last rounds were taken."""

@@ -28,6 +28,7 @@ import numpy as np
 from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
 from dojo_core.measure.counted import Counted
+from dojo_core.measure.counters import Counters
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, instead, judgements
 from dojo_core.measure.limits import (
@@ -333,6 +334,23 @@ class Worker:
             rounds.append(samples)
         return workload.damage() or {"status": "ok", "rounds": rounds}
 
+    def watch(self, request: Answer) -> Answer:
+        """What the processor and the system count in one sample of a program, on one thread."""
+        workload = self._ready()
+        workload.load_timed()
+        program = Counted(request["program"])
+        space = workload.room(program.workspace)
+        program.run(workload.sets, space, 0)  # the first run is not like others
+        counters = Counters()
+        try:
+            before = counters.read()
+            program.run(workload.sets, space, 0)
+            after = counters.read()
+        finally:
+            counters.close()
+        counted = {name: after[name] - before[name] for name in after}
+        return workload.damage() or {"status": "ok", "counted": counted}
+
     def load(self, request: Answer) -> Answer:
         """What others took of the machine during the last rounds."""
         return {"status": "ok", "load": self.gauge.share()}
@@ -361,6 +379,7 @@ class Worker:
             "measure": self.measure,
             "round": self.round,
             "count": self.count,
+            "watch": self.watch,
             "load": self.load,
             "verify": self.verify,
         }

@@ -10,6 +10,7 @@ from statistics import median
 
 from dojo_core.codegen.built import Built, CompileError
 from dojo_core.codegen.code import Code
+from dojo_core.measure.counters import HARDWARE
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.judging import hastened
 from dojo_core.measure.measurement import Effort, Workload
@@ -71,7 +72,6 @@ class _Profiler:
         self.plain = Compiled(program, self.code, plain, workload.policy)
         self.remarks: list[str] = []
         self.repeats = 1
-        self.faults = 0.0
 
     def profile(self) -> Profile:
         seconds = self._verified()
@@ -95,13 +95,14 @@ class _Profiler:
             last = tuple(timed_last(timers))
             if saved := self._saved_without_subnormals(last, whole):
                 told = parts(saved)
+        counters = self._counters()
         return Profile(
             seconds=whole,
             parts_seconds=added,
             threads=self.threads if any(map(partial(parallel_above, self.program), work)) else 1,
             parts=told,
             hot=pipeline.hot() if pipeline is not None else (),
-            counters={"page faults": self.faults},
+            counters=counters,
             remarks=tuple(self.remarks),
         )
 
@@ -127,7 +128,6 @@ class _Profiler:
         of_machine += self._count([best], RATE_ROUNDS)[0]
         rates = machine.rates([(sample.seconds, sample.numbers) for sample in of_machine])
         reading = _best(timed, with_them, self.repeats)
-        self.faults = min(sample.faults for sample in untimed) / self.repeats
         whole = min(sample.seconds for sample in untimed)
         ratios = (
             rates.tick * sum(read(timed, measured.numbers, self.repeats).parts.values()) / beside.seconds
@@ -143,6 +143,15 @@ class _Profiler:
             timed, counter = self._timed(paths)
             reading = _best(timed, self._count([counter], ROUNDS)[0], self.repeats)
         return times, added, rates
+
+    def _counters(self) -> dict[str, float]:
+        """What the processor and the system count in one run on one thread."""
+        plain = Counter(self.plain.built, self.code.workspace_bytes, self.repeats, threads=1)
+        with measuring(self.cancelled) as claim:
+            found = self.trials.watch(plain, self.start) if claim else {}
+        if not found.keys() & set(HARDWARE):
+            self.remarks.append("The system lets no counters of the processor be read.")
+        return found
 
     def _verified(self) -> float:
         """The seconds of a run of the program, which is right."""
