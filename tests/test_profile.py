@@ -16,6 +16,9 @@ from agents.cli import app
 from dojo_core import parse
 from dojo_core.measure.measurement import Workload
 from dojo_core.measure.profile import KINDS, NOT_EXPLAINED, Limit
+from dojo_core.measure.records import Records
+from dojo_core.service import Service
+from dojo_core.service.wiring import RecordStore
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.cpu.processor import X86, host
@@ -27,6 +30,7 @@ from dojo_core.targets.cpu.profile.timers import read, with_timers
 from dojo_core.targets.cpu.profile.tree import due, inherited, parted
 from dojo_core.targets.cpu.traffic import traffic, traffic_by_operation
 from dojo_core.targets.registry import backend
+from tests.stand_ins import Bench, Kernels, Page
 
 TWO = parse(
     """\
@@ -174,6 +178,26 @@ def test_what_is_wrong_is_not_profiled(measurer):
     wrong = parse(TWO.text.replace("*2", "*3"))
     with pytest.raises(ValueError, match="It cannot be profiled"):
         measurer.profile(Workload(TWO), wrong)
+
+
+def test_the_board_tells_of_a_position_where_that_is_asked_for(tmp_path):
+    asked = []
+
+    def profiled(analysis, workload):
+        asked.append(workload.start.hash)
+        return {"parts": {}, "hot": [], "note": "told"}
+
+    records, bench = RecordStore(Records(tmp_path / "records.sqlite")), Bench()
+    service = Service(records, Kernels(), lambda: bench, profile=profiled)
+    page = Page(service)
+    page.start()
+    assert page.board["game"]["profiled"] and not page.board["profiling"] and page.board["profile"] is None
+    page.send("show", profile=True)
+    page.until(lambda: page.board["profile"] is not None)
+    assert page.board["profile"]["note"] == "told" and len(asked) == 1
+    page.send("show", profile=False)
+    assert page.board["profile"] is None
+    service.close()
 
 
 def test_a_target_without_a_clock_says_so():
