@@ -58,6 +58,11 @@ COMMANDS = {
         "what else the machine did is told.",
         measures=True,
     ),
+    "profile": Command(
+        "dojo_core.cli.profiling:profile",
+        "Tell where the time of a position goes: each loop's and operation's share, and what bounds it.",
+        measures=True,
+    ),
     "bench": Command(
         "dojo_core.cli.benching:bench",
         "Time our lines against baselines and the machine's limits, in interleaved rounds, "

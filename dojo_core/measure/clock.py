@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 from dojo_core.measure.job import Job
 from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload
+from dojo_core.measure.profile import Profile
 from dojo_core.program.tree import Program
 
 
@@ -89,6 +90,13 @@ class TargetMeasurer(ABC):
     @abstractmethod
     def carry_out(self, job: Job) -> None:
         """Tell the job of each of its programs, until it is cancelled."""
+
+    def profile(
+        self, workload: Workload, program: Program, cancelled: Callable[[], bool] | None = None
+    ) -> Profile:
+        """Where the time of a program goes; blocks. Raises NotGeneratable, and ValueError with a sentence: of
+        a program that is wrong, or where nothing here can tell."""
+        raise ValueError(f"Nothing here tells where the time of a program for {workload.target} goes.")
 
     @property
     def input_sets(self) -> int:

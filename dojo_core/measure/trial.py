@@ -61,6 +61,41 @@ def conditions_of(answer: Mapping[str, Any]) -> Conditions:
     return Conditions(answer["load"])
 
 
+@dataclass(frozen=True)
+class Counter:
+    """A compiled program that counts in ``numbers`` unsigned 64-bit integers of the name ``counters`` (0:
+    none); so many ``repeats`` are a sample, on so many ``threads`` (0: all)."""
+
+    built: Built
+    workspace: int
+    repeats: int
+    counters: str = ""
+    numbers: int = 0
+    threads: int = 0
+
+    @property
+    def request(self) -> dict[str, object]:
+        """What the worker is told of it."""
+        return {
+            "library": self.built.library,
+            "symbol": self.built.symbol,
+            "workspace": self.workspace,
+            "repeats": self.repeats,
+            "counters": self.counters,
+            "numbers": self.numbers,
+            "threads": self.threads,
+        }
+
+
+@dataclass(frozen=True)
+class Counts:
+    """A sample of a counter: seconds of a run, page faults in all, and by what its numbers grew in all."""
+
+    seconds: float
+    faults: int
+    numbers: tuple[int, ...]
+
+
 class Unmeasurable(Exception):
     """The start program cannot be judged, so nothing can be measured against it; ``str()`` says why."""
 
@@ -200,6 +235,39 @@ class Trials:
                 self.close()
             return None
         return [Sample(*sample) for sample in answer["samples"]]
+
+    def count(self, counters: Sequence[Counter], start: Compiled, rounds: int) -> list[list[Counts]]:
+        """Rounds of programs that count, in turns: of each program its samples. The machine is held. Raises
+        ValueError with a sentence where one fails."""
+        request = {"do": "count", "programs": [each.request for each in counters], "rounds": rounds}
+        answer = self._asked(request, start, self._run_seconds * len(counters) * rounds)
+        samples = [
+            [Counts(1e-9 * ns, faults, tuple(numbers)) for ns, faults, numbers in each]
+            for each in answer["rounds"]
+        ]
+        return [list(each) for each in zip(*samples, strict=True)]
+
+    def watch(self, counter: Counter, start: Compiled) -> dict[str, float]:
+        """What the processor and the system count in one run, by name, as far as they let it be read. Raises
+        ValueError with a sentence."""
+        request = {"do": "watch", "program": counter.request}
+        counted = self._asked(request, start, 2 * self._run_seconds)["counted"]
+        return {name: count / counter.repeats for name, count in counted.items()}
+
+    def _asked(self, request: dict[str, Any], start: Compiled, seconds: float) -> dict[str, Any]:
+        """The worker's answer. Raises ValueError with a sentence where it has none."""
+        request = {**request, "cpu_seconds": self._cpu_seconds(seconds)}
+        try:
+            answer = self._prepared(start).ask(request, seconds)
+        except WorkerDied as death:
+            self._worker = None
+            raise ValueError(str(death)) from None
+        except (WorkerFault, Unmeasurable, Damaged) as fault:
+            raise ValueError(str(fault)) from None
+        if answer["status"] != "ok":
+            self.close()
+            raise ValueError(answer["message"])
+        return answer
 
     def conditions(self) -> Conditions:
         """Under which the last rounds were taken."""

@@ -27,6 +27,8 @@ import numpy as np
 
 from dojo_core.codegen.code import Parameter
 from dojo_core.measure import sealed
+from dojo_core.measure.counted import Counted
+from dojo_core.measure.counters import Counters
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.judgement import Judgement, instead, judgements
 from dojo_core.measure.limits import (
@@ -315,6 +317,40 @@ class Worker:
             )
         return workload.damage() or {"status": "ok", "samples": samples}
 
+    def count(self, request: Answer) -> Answer:
+        """Rounds of programs that count in numbers of their own, in turns: samples as ``Counted.run`` has
+        them, of each program one a round."""
+        workload = self._ready()
+        workload.load_timed()
+        programs = [Counted(each) for each in request["programs"]]
+        space = workload.room(max(program.workspace for program in programs))
+        rounds = []
+        for _ in range(request["rounds"]):
+            samples = []
+            for program in programs:
+                # Each goes on where the one before left off: none finds in a cache what that one brought.
+                first, workload.turn = workload.turn, workload.turn + program.repeats
+                samples.append(program.run(workload.sets, space, first % len(workload.sets)))
+            rounds.append(samples)
+        return workload.damage() or {"status": "ok", "rounds": rounds}
+
+    def watch(self, request: Answer) -> Answer:
+        """What the processor and the system count in one sample of a program, on one thread."""
+        workload = self._ready()
+        workload.load_timed()
+        program = Counted(request["program"])
+        space = workload.room(program.workspace)
+        program.run(workload.sets, space, 0)  # the first run is not like others
+        counters = Counters()
+        try:
+            before = counters.read()
+            program.run(workload.sets, space, 0)
+            after = counters.read()
+        finally:
+            counters.close()
+        counted = {name: after[name] - before[name] for name in after}
+        return workload.damage() or {"status": "ok", "counted": counted}
+
     def load(self, request: Answer) -> Answer:
         """What others took of the machine during the last rounds."""
         return {"status": "ok", "load": self.gauge.share()}
@@ -342,6 +378,8 @@ class Worker:
             "judge": self.judge,
             "measure": self.measure,
             "round": self.round,
+            "count": self.count,
+            "watch": self.watch,
             "load": self.load,
             "verify": self.verify,
         }

@@ -36,13 +36,18 @@ def body_lines(body: Iterable[Node]) -> list[str]:
         if isinstance(node, Op):
             lines.append(" ".join(["|"] * opened + slots[opened:] + [op_text(node)]))
             return
-        slot = f"{node.size}:{node.mark}" if node.mark else str(node.size)
+        slot = slot_text(node)
         for number, child in enumerate(node.body):
             visit(child, opened if number == 0 else len(slots) + 1, [*slots, slot])
 
     for node in body:
         visit(node, 0, [])
     return lines
+
+
+def slot_text(scope: Scope) -> str:
+    """A scope's size, and its mark."""
+    return f"{scope.size}:{scope.mark}" if scope.mark else str(scope.size)
 
 
 class Extent(NamedTuple):

@@ -103,6 +103,7 @@ class Analysis:
         self._opens: dict[str, list[str]] = {}
         self._code_view: Json | None = None
         self.assembly: Json | None = None
+        self.profile: Json | None = None
         self.fault = ""  # a sentence, where the moves could not be found
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from dojo_core.bench.roofline import Roofline
@@ -46,7 +47,8 @@ class Limits(Protocol):
 class Attention:
     """One for all players. ``assemble`` makes the assembly view of an analysis, ``limits`` are those of the
     machine, ``advise`` is the pass that hints ask where no measured move is faster; ``idle`` says whether
-    the machine does nothing else just now."""
+    the machine does nothing else just now. ``profile`` tells of an analysis, by its workload, where the time
+    goes."""
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Attention:
         limits: Limits | None = None,
         advise: Advise | None = None,
         idle: Callable[[], bool] = lambda: True,
+        profile: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         self._queue = queue
         self._store = store
@@ -63,6 +66,7 @@ class Attention:
         self._limits = limits
         self._advise = advise
         self._idle = idle
+        self._profile = profile
         self._analyses = Analyses()
         self._scout = Scout()
 
@@ -92,7 +96,10 @@ class Attention:
             if moved or again:
                 self._submit(player, table, analysis)
                 if player.assembly and analysis.assembly is None and self._assemble is not None:
-                    self._compile(player, table, analysis, self._assemble)
+                    self._late(player, table, analysis, "assembly", partial(self._assemble, analysis))
+                if player.profile and analysis.profile is None and self._profile is not None:
+                    tell = partial(self._profile, analysis, table.workload)
+                    self._late(player, table, analysis, "profile", tell)
         if moved:
             player.expect()
             self._scout.add(lambda: self._explore(player, table, analysis))
@@ -126,23 +133,23 @@ class Attention:
         finally:
             player.arrived(changed)
 
-    def _compile(
-        self, player: Player, table: Table, analysis: Analysis, assemble: Callable[[Any], Any]
+    def _late(
+        self, player: Player, table: Table, analysis: Analysis, part: str, make: Callable[[], Any]
     ) -> None:
-        """The assembly, made between measurements."""
+        """A part of an analysis, ``assembly`` or ``profile``, made between measurements."""
 
         def work() -> None:
             try:
-                if analysis.assembly is None and player.analysis is analysis:
-                    analysis.assembly = assemble(analysis)
+                if getattr(analysis, part) is None and player.analysis is analysis:
+                    setattr(analysis, part, make())
             except Exception:
-                log.exception("no assembly")
-                analysis.assembly = {"error": "The assembly could not be made; the log says why."}
+                log.exception("no %s", part)
+                setattr(analysis, part, {"error": f"The {part} could not be made; the log says why."})
             finally:
                 player.arrived()
 
         player.expect()
-        if not self._queue.of(table.key).errand(f"{player.id}/{analysis.program.hash}", work):
+        if not self._queue.of(table.key).errand(f"{part}/{player.id}/{analysis.program.hash}", work):
             player.arrived(changed=False)
 
     def measure_limit(self, player: Player, table: Table) -> None:

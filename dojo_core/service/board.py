@@ -83,6 +83,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
             "policy": game.policy, "target": game.target, "rules": _rules(game),
+            "profiled": clock.kind == "measured",
             "timed": clock.timed, "counts": clock.counts, "unit": clock.unit, "steady": clock.exact,
             "code": words.code, "play": words.play,
             "by": table.by, "changes": table.changes,
@@ -93,6 +94,8 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "program": program,
         "code": analysis.code_view,
         "assembly": analysis.assembly if player.assembly else None,
+        "profile": analysis.profile if player.profile else None,
+        "profiling": player.profile,
         "moves": analysis.rows,
         "blocked": analysis.known_blocked,
         "enablers": analysis.known_blocked is not None,

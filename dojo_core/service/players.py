@@ -66,6 +66,7 @@ class Player:
     reason: str = ""  # why what is looked at is legal
     refused: tuple[str, str] | None = None  # the move that was asked for last and refused, and why
     assembly: bool = False
+    profile: bool = False  # is shown where the time of the position goes
     drop: Json | None = None
     hint: Hint | None = None
     errors: dict[str, str] = field(default_factory=dict)  # on the start screen: by kernel, or "text"

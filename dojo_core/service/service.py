@@ -69,6 +69,7 @@ class Service:
         machine: Callable[[], Conditions] = lambda: UNKNOWN,
         local: bool = False,
         measure: bool = True,
+        profile: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
         it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody asks."""
@@ -81,7 +82,7 @@ class Service:
         if measure:
             self.queue.begin()
         self._games = Games(store, kernels, lines, local, measure)
-        self._attention = Attention(self.queue, store, assemble, limits, advise, idle)
+        self._attention = Attention(self.queue, store, assemble, limits, advise, idle, profile)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once
@@ -456,6 +457,7 @@ class Service:
                     player.reason = met(parse_move(player.looked_at))
         else:
             player.assembly = bool(event.get("assembly", player.assembly))
+            player.profile = bool(event.get("profile", player.profile))
         self._attention.attend(player, table, again=True)
 
     def _change(self, player: Player, table: Table, client: str, kind: str, event: Json) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ from dojo_core.service.hints import Advise
 from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
-from dojo_core.service.view import Json, code_lines
+from dojo_core.service.view import Json, code_lines, path_text
 from dojo_core.system import yield_to_others
 from dojo_core.targets.measurers import Measurers
 from dojo_core.targets.registry import backend, backends
@@ -188,7 +189,30 @@ def assemble(analysis: Analysis) -> Json:
         made = backend(analysis.target).assembly(analysis.program, analysis.policy)
     except (NotGeneratable, ValueError) as fault:
         return {"error": f"There is no assembly to show. {fault}"}
-    return {"lines": code_lines(made.lines, made.nodes)}
+    executed = {leaf.path: math.prod(s.size for s in leaf.scopes) for leaf in analysis.program.leaves}
+    runs = [executed.get(node, 0) if node is not None else 0 for node in made.nodes]
+    return {
+        "lines": code_lines(made.lines, made.nodes),
+        "busiest": runs.index(max(runs, default=0)) if runs else 0,
+    }
+
+
+def profiled(analysis: Analysis, workload: Workload) -> Json:
+    """Where the time of a position goes: of each node its share, what bounds it and a sentence; of the
+    assembly the rows that take most."""
+    try:
+        with backend(analysis.target).measurer() as measurer:
+            told = measurer.profile(workload, analysis.program)
+    except (NotGeneratable, ValueError) as fault:
+        return {"error": f"There is no profile to show. {fault}"}
+    return {
+        "parts": {
+            path_text(part.path): {"share": part.share, "bound": part.bound, "sentence": part.sentence}
+            for part in told.parts
+        },
+        "hot": [[each.first, each.last, each.share] for each in told.hot],
+        "note": told.sentence,
+    }
 
 
 EMPTY_GAMES_SECONDS = 7 * 86_400.0  # a game in which nothing was played is kept as long, for its address
@@ -250,4 +274,5 @@ def open_service(
         machine_now,
         local,
         measure,
+        profiled,
     )

@@ -15,6 +15,8 @@ from dojo_core.codegen.code import Generated, NotGeneratable
 from dojo_core.measure.clock import Clock, TargetMeasurer
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.job import Job
+from dojo_core.measure.measurement import Workload
+from dojo_core.measure.profile import Profile
 from dojo_core.plugins import failed
 from dojo_core.program.target import Target
 from dojo_core.program.text import LOCATIONS, MARKS
@@ -204,6 +206,12 @@ class _Measurer(TargetMeasurer):
             for measurement in measurements:
                 if measurement.program_hash not in job.results:  # it told nobody as it came
                     job.tell(measurement)
+
+    def profile(
+        self, workload: Workload, program: Program, cancelled: Callable[[], bool] | None = None
+    ) -> Profile:
+        with self._guard(NotGeneratable, *_SENTENCES):
+            return self._own.profile(workload, program, cancelled)
 
     @property
     def input_sets(self) -> int:

@@ -14,7 +14,9 @@ class ProgramPane {
       el("button", { class: "small", type: "button", "data-since": id, "aria-pressed": String(id === this.since),
         title: `What changed since the ${words}`, onclick: () => this.compare(id) }, words)]));
     this.switch = el("span", { class: "switch", role: "group", "aria-label": "Changed since", hidden: true }, "since ", ...this.sinces.values());
-    this.tabs.extras.append(this.switch);
+    this.profile = el("button", { class: "small", type: "button", "data-profile": "", "aria-pressed": "false",
+      title: "Where the time goes: each line's share, and what bounds it", onclick: () => this.askProfile() }, "Profile");
+    this.tabs.extras.append(this.switch, this.profile);
     this.root = el("section", { class: "pane program", "aria-label": "Program" }, this.tabs.root, this.body, this.note);
     this.body.addEventListener("click", (event) => this.clicked(event));
     this.body.addEventListener("mouseover", (event) => board.hover(pathAt(event)));
@@ -28,6 +30,10 @@ class ProgramPane {
     show(this.switch, tab === "changes");
     this.draw();
     if (tab === "text") this.board.paint(this.board.code); // the selected line is in view
+  }
+
+  askProfile() {
+    this.board.send("show", { profile: this.profile.getAttribute("aria-pressed") !== "true" });
   }
 
   /** `since`: which of the position's two differences is shown. */
@@ -60,6 +66,10 @@ class ProgramPane {
 
   draw() {
     const program = this.board.data.program;
+    const { profile, profiling } = this.board.data;
+    show(this.profile, this.board.data.game.profiled);
+    this.profile.setAttribute("aria-pressed", String(profiling));
+    const parts = (profile && profile.parts) || {};
     this.body.classList.toggle("graph", this.tab === "tree");
     if (this.tab === "changes") return this.drawChanges(program);
     if (this.tab === "tree") {
@@ -79,17 +89,19 @@ class ProgramPane {
         role: "option", "data-path": line.path, "data-row": "",
         title: added.has(line.text) ? "Changed by the last move" : null });
       const text = el("span", {});
-      row.append(el("span", { class: "hue" }), text);
+      row.append(el("span", { class: "hue" }));
+      if (profile && profile.parts) row.append(shareBar(parts[line.path]));
+      row.append(text);
       for (const slot of line.slots) {
         text.append(el("span", { class: slot.text === "|" ? "slot bar" : `slot mark-${slot.mark || "none"}`,
-          "data-path": slot.path, title: slot.text === "|" ? "" : slotTitle(slot) }, slot.text), " ");
+          "data-path": slot.path, title: slot.text === "|" ? "" : slotTitle(slot, parts[slot.path]) }, slot.text), " ");
       }
       text.append(el("span", { class: "instruction", "data-path": line.path }, line.op));
       rows.push(row);
     }
     rows.forEach((row, number) => { row.id = `line-${number}`; });
     this.body.replaceChildren(...rows);
-    put(this.note, "");
+    put(this.note, profile ? profile.error || profile.note : profiling ? "Profiling…" : "");
     this.paint();
   }
 
@@ -116,8 +128,19 @@ class ProgramPane {
 
 const MARK_WORDS = { u: "unrolled", p: "parallel: threads", v: "vectorised", g: "grid", b: "block", w: "warp" };
 
-function slotTitle(slot) {
-  return `Scope of ${slot.text.split(":")[0]} iterations${slot.mark ? `, ${MARK_WORDS[slot.mark] || slot.mark}` : ""}`;
+function slotTitle(slot, part) {
+  const scope = `Scope of ${slot.text.split(":")[0]} iterations${slot.mark ? `, ${MARK_WORDS[slot.mark] || slot.mark}` : ""}`;
+  return part ? `${scope}. ${part.sentence}` : scope;
+}
+
+/** A line's share of the time, as a bar and a percentage; what bounds it is told on hover, and beside it. */
+function shareBar(part) {
+  const share = part ? part.share : 0;
+  const words = share >= 0.005 ? `${Math.round(100 * share)}%` : "";
+  const bound = share >= 0.005 && part.bound ? part.bound : "";
+  return el("span", { class: "share", title: part ? part.sentence : "It has no code of its own.",
+    style: `--share: ${Math.min(100, 100 * share).toFixed(1)}%` },
+    el("span", { class: "percent" }, words), el("span", { class: "bound" }, bound));
 }
 
 /** The path of the innermost node under the pointer. */
@@ -147,6 +170,14 @@ function paintLines(body, board) {
 
 function mentions(node, array) {
   return node.matches(".op") && (" " + node.textContent).split(/[^A-Za-z0-9_]+/).includes(array);
+}
+
+/** The share of a piece of the assembly, its percentage on the first of its lines. */
+function hotBar(piece) {
+  const share = piece ? piece.share : 0;
+  return el("span", { class: "share", style: `--share: ${Math.min(100, 100 * share).toFixed(1)}%`,
+    title: piece ? `These lines take ${(100 * share).toFixed(1)}% of the model's cycles, each piece run as often as counted.` : null },
+    el("span", { class: "percent" }, piece && piece.first && share >= 0.005 ? `${Math.round(100 * share)}%` : ""));
 }
 
 class CodePane {
@@ -191,11 +222,33 @@ class CodePane {
     }
     put(this.tabs.buttons.get("c"), this.board.data.game.code);
     const hues = new Map(this.board.data.program.lines.map((line) => [line.path, line.hue % HUES]));
-    this.body.replaceChildren(...text.lines.map(([line, path]) =>
+    const hot = this.hotRows();
+    this.body.replaceChildren(...text.lines.map(([line, path], row) =>
       el("div", { class: `line code${path !== null && hues.has(path) ? ` op hue-${hues.get(path)}` : ""}`,
-        "data-path": path }, el("span", { class: "hue" }), el("span", {}, line || " "))));
-    if (!(this.tab in this.tops)) this.toFirstNode();
+        "data-path": path }, el("span", { class: "hue" }), ...(hot ? [hotBar(hot.get(row))] : []), el("span", {}, line || " "))));
+    if (!(this.tab in this.tops)) this.toBusiest(text.busiest);
     else this.body.scrollTop = this.tops[this.tab];
+  }
+
+  /** By row of the assembly, the share of the time of the piece that it stands in, and whether it begins that;
+   * null without a profile. */
+  hotRows() {
+    const profile = this.tab === "asm" && this.board.data.profile;
+    if (!profile || !profile.hot) return null;
+    const rows = new Map();
+    for (const [first, last, share] of profile.hot) {
+      for (let row = first; row <= last; row += 1) rows.set(row, { share, first: row === first });
+    }
+    return rows;
+  }
+
+  /** To the hottest piece of the assembly, as far as it is known; of C, to where the kernel begins. */
+  toBusiest(busiest) {
+    if (this.tab !== "asm") return this.toFirstNode();
+    const { profile } = this.board.data;
+    const hottest = profile && profile.hot && profile.hot.length ? profile.hot[0][0] : busiest;
+    const line = this.body.children[Math.max(0, (hottest || 0) - 4)];
+    this.body.scrollTop = line ? line.offsetTop - this.body.offsetTop : 0;
   }
 
   /** Past a long preamble (a GPU's), to where the kernel itself begins. */

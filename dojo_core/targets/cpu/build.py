@@ -249,6 +249,32 @@ def assembly(
     that holds the compiler's message, or says what is missing.
     """
     compiled_for = processor or host()
+    syntax = ["-masm=intel"] if compiled_for.is_x86 else []
+    if processor is None:  # as what is run here is compiled
+        syntax.append("-fPIC")
+    listing, before = listing_of(code, syntax, processor=processor, preamble=preamble, timeout=timeout)
+    apple = compiled_for.toolchain is None and sys.platform == "darwin"
+    comment = (
+        "//"
+        if compiled_for.instruction_set == ARM and not apple
+        else ";"
+        if apple and not compiled_for.is_x86
+        else "#"
+    )
+    return linked(listing, code.nodes, before, comment)
+
+
+def listing_of(
+    code: Code,
+    syntax: list[str],
+    *,
+    processor: Processor | None = None,
+    preamble: str | None = None,
+    timeout: float = COMPILE_SECONDS,
+) -> tuple[str, int]:
+    """What the compiler writes of one kernel, in this ``syntax`` (options), and how many lines of what it was
+    given stand before the kernel's own. Raises ValueError as ``assembly`` does."""
+    compiled_for = processor or host()
     chain = compiled_for.toolchain
     if chain is None and compiled_for is not host():
         raise ValueError(
@@ -259,21 +285,11 @@ def assembly(
     if preamble is None:
         preamble = _preamble() if processor is None else preamble_of(processor)
     source = source_of(preamble, [code.text], the_compiler().clang if chain is None else chain.clang)
-    first = source[: source.index(code.text)].count("\n")  # lines before the kernel's own
-    syntax = ["-masm=intel"] if compiled_for.is_x86 else []
+    first = source[: source.index(code.text)].count("\n")
     options = ["-S", "-g1", *syntax, "-fno-asynchronous-unwind-tables", "-w"]
     command = None if chain is None else chain.command
     with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="assembly-") as folder, compiling():
         error = compile_source(source, options, Path(folder), "out.s", timeout, command)
         if error is not None:
             raise ValueError(f"The generated C does not compile: {error.message}")
-        listing = (Path(folder) / "out.s").read_text(encoding="utf-8")
-    apple = chain is None and sys.platform == "darwin"
-    comment = (
-        "//"
-        if compiled_for.instruction_set == ARM and not apple
-        else ";"
-        if apple and not compiled_for.is_x86
-        else "#"
-    )
-    return linked(listing, code.nodes, first, comment)
+        return (Path(folder) / "out.s").read_text(encoding="utf-8"), first

@@ -32,6 +32,7 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
+from dojo_core.measure.profile import Profile
 from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.speed import DRIFT_BUSY, FIRST_ROUNDS, ROUNDS
@@ -127,6 +128,15 @@ class Measurer(TargetMeasurer):
                     size = min(2 * size, 2 * BATCH_KERNELS)
             finally:
                 self._trials.usual_inputs()
+
+    def profile(
+        self, workload: Workload, program: Program, cancelled: Callable[[], bool] | None = None
+    ) -> Profile:
+        """Where the time of a program goes, while others who ask wait."""
+        from dojo_core.targets.cpu.profile.profiler import profile
+
+        with self._turn:
+            return profile(self._trials, workload, program, cancelled)
 
     # ------------------------------------------------------------------ what is to be measured
 

@@ -105,13 +105,18 @@ int qemu_plugin_install(uint64_t id, const void *info, int count, char **words) 
 @dataclass(frozen=True)
 class Block:
     """A piece of code without a branch but at its end: its address, instructions as text, how often it is
-    executed, and the model's cycles of one execution. ``loop``: its branch leads to its start."""
+    executed, and the model's cycles of one execution. ``loop``: its branch leads to its start. ``issue`` and
+    ``ports``: the least cycles for handing its micro-operations to the ports, and for the busiest port;
+    ``chain``: the cycles but for what stores are known to take."""
 
     address: int
     instructions: tuple[str, ...]
     executions: int
     loop: bool
     cycles: float = 0.0
+    issue: float = 0.0
+    ports: float = 0.0
+    chain: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ def estimate(
         execute([code], [Call(0, inputs)], processor, folder, seconds, options)
         rows = (row.split() for row in (folder / "counts").read_text().splitlines())
         counts = {int(at, 16): int(count) for at, count in rows}
-        blocks = _timed(blocks_of(listing, counts), processor, folder)
+        blocks = timed(blocks_of(listing, counts), processor, folder)
     exchanged, waiting = waits(program, processor)
     return Estimate(
         cycles=sum(block.executions * block.cycles for block in blocks) + waiting,
@@ -202,13 +207,22 @@ def _tool(name: str) -> str:
     return shutil.which(llvm(name)) or ""
 
 
-@cache
+def host_model() -> str:
+    """llvm-mca's name of this computer's core; empty where it is not here, or does not know one."""
+    match = re.search(r"Host CPU: (\S+)", _told()) if _tool("llvm-mca") else None
+    return match[1] if match and match[1] != "generic" else ""
+
+
 def _version() -> str:
-    output = subprocess.run(
-        [_tool("llvm-mca"), "--version"], capture_output=True, text=True, check=False
-    ).stdout
-    match = re.search(r"LLVM version (\S+)", output)
+    match = re.search(r"LLVM version (\S+)", _told())
     return match[1] if match else "?"
+
+
+@cache
+def _told() -> str:
+    """What llvm-mca says of itself and of this computer."""
+    command = [_tool("llvm-mca"), "--version"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 _COMMENT = re.compile(r"\s+(?:#|//) ")
@@ -293,8 +307,10 @@ def _nests(blocks: Sequence[Block]) -> list[_Nest]:
     return nests
 
 
-def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[Block]:
-    """The blocks with the model's cycles. Raises NotRun with what llvm-mca said."""
+def timed(
+    blocks: Sequence[Block], processor: Processor, folder: Path, iterations: int = ITERATIONS
+) -> list[Block]:
+    """The blocks with the model's cycles, of so many iterations. Raises NotRun with what llvm-mca said."""
     texts, vectors = [], []
     lengths = "32", "1"
     for block in blocks:
@@ -305,14 +321,15 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
         lines = [_TARGET.sub("elsewhere", text) for text in block.instructions]
         texts.append(with_loads_apart(with_branches_fused(lines), processor.model))
     regions = [_Region(lines, set_) for lines, set_ in zip(texts, vectors, strict=True)]
-    summaries = _asked(regions, ITERATIONS, processor, folder)
-    timed = []
+    summaries = _asked(regions, iterations, processor, folder)
+    told = []
     for block, summary in zip(blocks, summaries, strict=True):
         cycles = float(len(block.instructions))  # where the model knows no instruction of it
         if summary is not None:
+            block = replace(block, issue=summary.issued, ports=summary.kept_busy)
             cycles = summary.going_round if block.loop else summary.kept_busy
         least = store_cycles(block.instructions, block.loop, processor.model)
-        timed.append(replace(block, cycles=max(cycles, least)))
+        told.append(replace(block, cycles=max(cycles, least), chain=cycles))
     nests = _nests(blocks)
     regions = [
         _Region([*texts[n.before], *texts[n.loop] * n.rounds, *texts[n.behind]], vectors[n.before])
@@ -320,15 +337,16 @@ def _timed(blocks: Sequence[Block], processor: Processor, folder: Path) -> list[
     ]
     for nest, summary in zip(nests, _asked(regions, NEST_ITERATIONS, processor, folder), strict=True):
         if summary is not None:
-            loop = timed[nest.loop]
-            apart = timed[nest.before].cycles + nest.rounds * loop.cycles + timed[nest.behind].cycles
+            loop = told[nest.loop]
+            apart = told[nest.before].cycles + nest.rounds * loop.cycles + told[nest.behind].cycles
             least = nest.rounds * store_cycles(loop.instructions, True, processor.model)
-            cycles = max(summary.going_round, least)
+            chain = summary.going_round
+            cycles = max(chain, least)
             if cycles < apart:
                 for number in (nest.before, nest.behind):
-                    timed[number] = replace(timed[number], cycles=0.0)
-                timed[nest.loop] = replace(loop, cycles=cycles / nest.rounds)
-    return timed
+                    told[number] = replace(told[number], cycles=0.0, chain=0.0)
+                told[nest.loop] = replace(loop, cycles=cycles / nest.rounds, chain=chain / nest.rounds)
+    return told
 
 
 @dataclass(frozen=True)
@@ -342,11 +360,12 @@ class _Region:
 
 @dataclass(frozen=True)
 class _Summary:
-    """Cycles of a region: of each time that it goes round, and for which its instructions keep what they need
-    most busy."""
+    """Cycles of a region: of each time that it goes round, for which its instructions keep what they need
+    most busy, and in which they are handed to the ports at the least."""
 
     going_round: float
     kept_busy: float
+    issued: float
 
 
 def _asked(
@@ -361,7 +380,8 @@ def _asked(
             summaries.append(None)
         else:
             cycles = (other["TotalCycles"] - one["TotalCycles"]) / iterations
-            summaries.append(_Summary(cycles, one["BlockRThroughput"]))
+            issued = one["TotaluOps"] / iterations / one["DispatchWidth"]
+            summaries.append(_Summary(cycles, one["BlockRThroughput"], issued))
     return summaries
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dojo_core.program.tables import Indirect
-from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Node, Op, Program, Scope, leaves
+from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Node, Op, Path, Program, Scope, leaves
 
 LINE = 64  # bytes
 
@@ -25,13 +25,46 @@ def traffic(program: Program, capacity: int) -> int:
     return sum(_traffic(program, node, (), capacity) for node in program.body)
 
 
+def traffic_by_operation(program: Program, capacity: int, sets: int = 1) -> dict[Path, tuple[int, int]]:
+    """Bytes into a cache, and out of it, by the path of the operation that touches a line first, or writes
+    it first: they add up to ``traffic``. Where runs rotate among ``sets`` of arrays, all have to fit."""
+    found: dict[Path, tuple[int, int]] = {}
+
+    def charge(node: Node, path: Path, scopes: tuple[Scope, ...], runs: int) -> None:
+        below: tuple[Leaf, ...]
+        if isinstance(node, Op):
+            below = (Leaf(node, path, scopes),)
+        else:
+            below = leaves(node.body, path, (*scopes, node))
+            if _touched(program, below, len(scopes) + 1)[0] > capacity:
+                for number, child in enumerate(node.body):
+                    charge(child, (*path, number), (*scopes, node), runs * node.size)
+                return
+        lines, back = _lines(program, below, len(scopes))
+        going = {name: lines[name] for name in back}
+        for leaf in below:
+            accesses = [] if leaf.op.stream else [leaf.op.target]
+            names = {program.buffer_of[each.array].name for each in (*accesses, *leaf.op.reads)}
+            written = program.buffer_of[leaf.op.target.array].name
+            out = 0 if leaf.op.stream else going.pop(written, 0)
+            into = sum(lines.pop(name, 0) for name in names)
+            before = found.get(leaf.path, (0, 0))
+            found[leaf.path] = before[0] + runs * into, before[1] + runs * out
+
+    if _touched(program, program.leaves, 0)[0] * sets > capacity:
+        for number, node in enumerate(program.body):
+            charge(node, (number,), (), 1)
+    return found
+
+
 def streamed(program: Program) -> int:
     """Bytes that one run stores past the caches."""
-    return sum(
-        _bytes_of_lines(program.buffer_of[leaf.op.target.array], leaf.op.target, leaf.scopes, 0)
-        for leaf in program.leaves
-        if leaf.op.stream
-    )
+    return sum(streamed_by(program, leaf) for leaf in program.leaves if leaf.op.stream)
+
+
+def streamed_by(program: Program, leaf: Leaf) -> int:
+    """Bytes of the lines that one operation writes in one run."""
+    return _bytes_of_lines(program.buffer_of[leaf.op.target.array], leaf.op.target, leaf.scopes, 0)
 
 
 def _traffic(program: Program, node: Node, scopes: tuple[Scope, ...], capacity: int) -> int:
@@ -46,6 +79,13 @@ def _traffic(program: Program, node: Node, scopes: tuple[Scope, ...], capacity: 
 def _touched(program: Program, below: Sequence[Leaf], depth: int) -> tuple[int, int]:
     """Bytes of the lines that operations touch while their scopes from ``depth`` on go round, and the same
     with those that are written twice: they go back."""
+    lines, back = _lines(program, below, depth)
+    touched = sum(lines.values())
+    return touched, touched + sum(lines[name] for name in back)
+
+
+def _lines(program: Program, below: Sequence[Leaf], depth: int) -> tuple[dict[str, int], set[str]]:
+    """The same by buffer, and the names of those that are written."""
     lines: dict[str, int] = {}
     back: set[str] = set()
     for leaf in below:
@@ -57,8 +97,7 @@ def _touched(program: Program, below: Sequence[Leaf], depth: int) -> tuple[int, 
                 lines[buffer.name] = max(own, lines.get(buffer.name, 0))
         if not leaf.op.stream:
             back.add(program.buffer_of[leaf.op.target.array].name)
-    touched = sum(lines.values())
-    return touched, touched + sum(size for name, size in lines.items() if name in back)
+    return lines, back & lines.keys()
 
 
 def _bytes_of_lines(buffer: Buffer, access: Access, scopes: Sequence[Scope], depth: int) -> int:

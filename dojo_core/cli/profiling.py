@@ -1,0 +1,104 @@
+"""Profiling: where the time of a position goes, and what bounds each part of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dojo_core.cli.positions import (
+    JsonFlag,
+    KernelArgument,
+    LineOption,
+    PolicyOption,
+    ShapeOption,
+    TargetOption,
+    played,
+    text_kind,
+)
+from dojo_core.cli.records import opened
+from dojo_core.cli.terminal import Failure, columns, out, print_table, read_file
+from dojo_core.game import Game
+from dojo_core.line import read_line
+from dojo_core.measure.measurement import Workload, seconds_text
+from dojo_core.measure.profile import Part, Profile, told_share
+from dojo_core.targets.registry import backend
+
+LEAST_SHARE = 0.005  # of what is shown without --all
+
+
+def profile(
+    kernel: KernelArgument,
+    shape: ShapeOption = None,
+    policy: PolicyOption = None,
+    line: LineOption = None,
+    target: TargetOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show also what takes less than half a per cent.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Tell where the time of a position goes: each loop's and operation's share, and what bounds it.
+
+    KERNEL may be a game's or a line's file as well. A timer tells what takes a microsecond and more each
+    time; a model parts what is shorter.
+
+    Example: [bold]dojo profile softmax --line softmax[/bold]
+    """
+    game = _position(kernel, shape, policy, line, target)
+    on = backend(game.target)
+    clock = on.clock()
+    if clock.kind != "measured":
+        raise Failure(f"Nothing here measures programs for {game.target}. {clock.missing}".strip())
+    workload = Workload(game.start, game.kernel, game.policy, game.target)
+    with opened() as records, on.measurer(records) as measurer:
+        try:
+            told = measurer.profile(workload, game.current.program)
+        except ValueError as fault:
+            raise Failure(str(fault)) from None
+    if as_json:
+        out.print_json(data=told.data)
+        return
+    _show(told, everything)
+
+
+def _position(
+    kernel: str, shape: str | None, policy: str | None, line: Path | None, target: str | None
+) -> Game:
+    path = Path(kernel)
+    kind = text_kind(read_file(path)) if path.is_file() and line is None else ""
+    if kind == "game":
+        return Game.from_text(read_file(path))
+    if kind == "line":
+        of = read_line(read_file(path), path.stem).kernel
+        if of is None:
+            raise Failure(f"{path} names no kernel: give the kernel first, then --line {path}.")
+        return played(of, shape, policy, path, target=target)
+    return played(kernel, shape, policy, line, target=target)
+
+
+def _show(told: Profile, everything: bool) -> None:
+    table = columns("share", "time", "by", "bound by", "", "program", right=("share", "time"))
+    for part in told.parts:
+        if everything or part.share >= LEAST_SHARE:
+            table.add_row(
+                f"{100 * part.share:.1f}%",
+                seconds_text(part.seconds),
+                part.source,
+                part.bound,
+                _explained(part),
+                "  " * (len(part.path) - 1) + escape(part.text),
+            )
+    print_table(table)
+    out.print(escape(told.sentence), style="dim", soft_wrap=True)
+
+
+def _explained(part: Part) -> str:
+    """The limit that is named, as a share of the time; of one that is not explained, the largest."""
+    if not part.bound:
+        return ""
+    if part.bound not in {limit.kind for limit in part.limits}:
+        return f"{part.limits[0].kind} is {100 * part.explained:.0f}% of it" if part.limits else ""
+    return f"{told_share(part.explained)} of it"
