@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from agents.passes.contractions import Contraction, cut_rows, find, initialisation, tile_nests, write_tile
-from agents.passes.dense import SHORT
+from agents.passes.dense import run_of
 from agents.passes.gathering import LONG
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import turn_in_squares
@@ -65,7 +65,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     width = max(widths_for(sketch.program, [each.leaf], target), default=0)
     if not width or each.size(each.channel) % width or ("transpose", width) not in target.instructions:
         raise NoSuchPlace("No vector divides the channels, or results cannot be turned.")
-    tile = _chosen(sketch, each, width)
+    tile = _chosen(sketch, found, each, width)
     isolate(sketch, operation)
     first = initialisation(sketch, operation, found)
     if first is None:
@@ -109,7 +109,7 @@ def _convolution(sketch: Sketch, found: Contraction) -> Convolution:
     return Convolution(leaf, channel, column, row, window, weights)
 
 
-def _chosen(sketch: Sketch, each: Convolution, width: int) -> Tile:
+def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -> Tile:
     """The tile of columns by vectors of channels with the fewest cycles.
 
     Raises NoSuchPlace where vectors of columns take fewer, or no cache holds the weights of a tile.
@@ -138,12 +138,12 @@ def _chosen(sketch: Sketch, each: Convolution, width: int) -> Tile:
     if best is None:
         raise NoSuchPlace("The weights of a tile are more than a cache keeps.")
     turned = TURNED * rows * columns * channels / terms
-    if cycles(best) + turned > WORTH * _along_columns(sketch, each):
+    if cycles(best) + turned > WORTH * _along_columns(sketch, found, each):
         raise NoSuchPlace("Vectors of columns take fewer cycles.")
     return best
 
 
-def _along_columns(sketch: Sketch, each: Convolution) -> float:
+def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> float:
     """Half cycles of a plane of results, for each term, with vectors of columns (contractions.py, and before it
     dense.py and gathering.py)."""
     target = sketch.context.target
@@ -156,9 +156,10 @@ def _along_columns(sketch: Sketch, each: Convolution) -> float:
     if stride(sketch.program, each.window, each.column) != 1:
         short = columns < LONG * widths[0]
         return GATHERED * rows * columns + (tiles(rows * columns) if short else rows * tiles(columns))
-    if each.row is None or columns % widths[0] == 0 or columns > SHORT * widths[0]:
+    try:
+        return tiles(run_of(sketch, found)[0])
+    except NoSuchPlace:
         return rows * tiles(columns)
-    return tiles(rows * sketch.program.buffer_of[each.window.array].dims[-1].size)
 
 
 def _rows_at_once(sketch: Sketch, each: Convolution) -> int:
@@ -193,10 +194,25 @@ def _ordered(sketch: Sketch, nest: Contraction, each: Convolution, rows: int) ->
     spatial = depths_of(leaf.op.target)
     named = list(enumerate(scope.provenance for scope in leaf.scopes))
     others = [p for d, p in named if d in spatial and p not in (*outer, *inner)]
-    order(sketch, nest.sum, [*others, *outer, *inner, *(p for d, p in named if d not in spatial)])
+    order(sketch, nest.sum, [*others, *outer, *inner, *_sums(leaf, each)])
     if not others and not outer:
         outer.append(wrapped(sketch, nest.sum))
     return [*others, *outer]
+
+
+def _sums(leaf: Leaf, each: Convolution) -> list[Provenance]:
+    """The scopes that are summed over, innermost one along which the window does not slide by columns: gcc
+    would keep its numbers in registers from column to column, and spread them from there takes one of the two
+    ports that multiply."""
+    spatial = depths_of(leaf.op.target)
+    sums = [(d, scope.provenance) for d, scope in enumerate(leaf.scopes) if d not in spatial]
+    windows = [a for a in leaf.op.reads if a.array == each.window.array]
+    column = affine(leaf.op.target.index[-1]).depths[0]
+    sliding = {d for a in windows for form in a.index if form.uses(column) for d in form.depths}
+    still = [k for k, (d, _) in enumerate(sums) if d not in sliding]
+    if still:
+        sums.append(sums.pop(still[-1]))
+    return [provenance for _, provenance in sums]
 
 
 def _turned(sketch: Sketch, operation: Provenance, region: Provenance, width: int, wanted: bool) -> None:
@@ -296,18 +312,20 @@ def _roles(sketch: Sketch, operation: Provenance) -> Contraction:
 
 def _lay_out(sketch: Sketch, operation: Provenance, weights: str, tile: Tile) -> None:
     """Lay a copy of the weights out as the tiles read it: term by term the channels of a tile."""
-    read = only(a for a in leaf_at(sketch, operation).op.reads if a.array == weights)
+
+    def read() -> Access:
+        return only(a for a in leaf_at(sketch, operation).op.reads if a.array == weights)
+
     lane = len(leaf_at(sketch, operation).scopes) - 1
-    channel = only(k for k, form in enumerate(read.index) if form.uses(lane))
-    copy = only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == weights)
-    dims = buffer_named(sketch.program, weights).dims
-    last = len(dims) - 1
-    if dims[channel].size > tile.columns:
+    channel = only(k for k, form in enumerate(read().index) if form.uses(lane))
+    if buffer_named(sketch.program, weights).dims[channel].size > tile.columns:
+        copy = only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == weights)
         depth = copy.op.target.index[channel].depths[0]
         sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.columns)
         sketch.play("split_dim", weights, channel, tile.columns)
-        for k in reversed(range(channel)):
-            sketch.play("swap_dims", weights, k, k + 1)
-        channel, last = channel + 1, last + 1
-    for k in range(channel, last):
-        sketch.play("swap_dims", weights, k, k + 1)
+    while True:
+        depths = [max(form.depths, default=-1) for form in read().index]
+        late = next((k for k in range(len(depths) - 1) if depths[k] > depths[k + 1]), None)
+        if late is None:
+            return
+        sketch.play("swap_dims", weights, late, late + 1)
