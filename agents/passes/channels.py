@@ -25,7 +25,7 @@ from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
-WORTH = 0.95  # of the cycles that vectors of columns take
+WORTH = 1.25  # of the cycles that vectors of columns take by their tiles alone: rows are copied there
 # Half cycles a number: to gather what does not lie side by side, and to turn results.
 GATHERED, TURNED = 3.0, 0.6
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
@@ -77,25 +77,28 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
         for leaf in sketch.program.leaves
         if leaf.op.provenance != operation
     )
-    rows = _rows_at_once(sketch, each)
+    rows = _rows_at_once(sketch, each, tile)
     nests = [_ordered(sketch, nest, each, rows) for nest in (first, found)]
     region = join_shared(sketch, nests)
     assert region is not None
     _turned(sketch, operation, region, width, used)
-    name = fresh_name(sketch.program, "p" + weights[:20])
-    sketch.play("stage_read", weights, "root", name)
+    laid_out = stride(sketch.program, each.weights, each.channel) == 1
+    if not laid_out:
+        name = fresh_name(sketch.program, "p" + weights[:20])
+        sketch.play("stage_read", weights, "root", name)
     pieces = _pieces(sketch, first.sum, operation, tile)
     for start, total, size in pieces:
         tile_nests(sketch, start, total, size)
-    _lay_out(sketch, operation, name, tile)
+    if not laid_out:
+        _lay_out(sketch, operation, name, tile)
     for _, total, size in pieces:
         write_tile(sketch, total.sum, size)
 
 
 def _convolution(sketch: Sketch, found: Contraction) -> Convolution:
     """The roles of a contraction's scopes and operands. Raises NoSuchPlace where it is no convolution."""
-    if found.rows is None or found.panel is not None:
-        raise NoSuchPlace("No window slides over its columns.")
+    if found.rows is None:
+        raise NoSuchPlace("No channels share a window.")
     leaf = leaf_at(sketch, found.sum)
     column, channel = (len(sketch.path(each)) - 1 for each in (found.columns, found.rows))
     window = only(a for a in leaf.op.reads if uses(a, column) and not uses(a, channel))
@@ -104,6 +107,8 @@ def _convolution(sketch: Sketch, found: Contraction) -> Convolution:
     row = None
     if len(target) > 1 and len(target[-2].terms) == 1 and target[-2].depths[0] != channel:
         row = target[-2].depths[0]
+    if found.panel is not None and (row is None or not uses(window, row)):
+        raise NoSuchPlace("It is a product of matrices.")
     if target[-1].terms != ((column, 1),) or weights.indirect or window.indirect:
         raise NoSuchPlace("Its results are no rows of columns.")
     return Convolution(leaf, channel, column, row, window, weights)
@@ -162,12 +167,14 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
         return rows * tiles(columns)
 
 
-def _rows_at_once(sketch: Sketch, each: Convolution) -> int:
-    """Rows of the result that are turned together: of rows that no vector divides as many as there is room
-    for, and as divide them all."""
+def _rows_at_once(sketch: Sketch, each: Convolution, tile: Tile) -> int:
+    """Rows of the result that are turned together: of short ones as many as there is room for, and as divide
+    them all. One alone where a tile of its own takes the rest of a row."""
     columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
     bytes_ = columns * channels * DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
     room = sketch.context.target.cache_bytes // ROOM
+    if columns % tile.rows or columns % tile.width == 0:
+        return 1
     return max((n for n in range(1, rows + 1) if rows % n == 0 and n * bytes_ <= room), default=1)
 
 
@@ -311,14 +318,16 @@ def _roles(sketch: Sketch, operation: Provenance) -> Contraction:
 
 
 def _lay_out(sketch: Sketch, operation: Provenance, weights: str, tile: Tile) -> None:
-    """Lay a copy of the weights out as the tiles read it: term by term the channels of a tile."""
+    """Lay a copy of the weights out as the tiles read it: term by term the channels of a tile, or, where other
+    sums read it too, all channels."""
 
     def read() -> Access:
         return only(a for a in leaf_at(sketch, operation).op.reads if a.array == weights)
 
     lane = len(leaf_at(sketch, operation).scopes) - 1
     channel = only(k for k, form in enumerate(read().index) if form.uses(lane))
-    if buffer_named(sketch.program, weights).dims[channel].size > tile.columns:
+    sums = {leaf.op.target.array for leaf in sketch.program.leaves if weights in {a.array for a in leaf.op.reads}}
+    if buffer_named(sketch.program, weights).dims[channel].size > tile.columns and len(sums) == 1:
         copy = only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == weights)
         depth = copy.op.target.index[channel].depths[0]
         sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.columns)
