@@ -208,18 +208,17 @@ def _ordered(sketch: Sketch, nest: Contraction, each: Convolution, rows: int) ->
 
 
 def _sums(leaf: Leaf, each: Convolution) -> list[Provenance]:
-    """The scopes that are summed over, innermost one along which the window does not slide by columns: gcc
-    would keep its numbers in registers from column to column, and spread them from there takes one of the two
-    ports that multiply."""
+    """The scopes that are summed over, innermost the longest of those along which the window does not slide by
+    columns: gcc would keep its numbers in registers from column to column, and spreading them from there
+    takes one of the two ports that multiply."""
     spatial = depths_of(leaf.op.target)
-    sums = [(d, scope.provenance) for d, scope in enumerate(leaf.scopes) if d not in spatial]
+    sums = [d for d in range(len(leaf.scopes)) if d not in spatial]
     windows = [a for a in leaf.op.reads if a.array == each.window.array]
     column = affine(leaf.op.target.index[-1]).depths[0]
     sliding = {d for a in windows for form in a.index if form.uses(column) for d in form.depths}
-    still = [k for k, (d, _) in enumerate(sums) if d not in sliding]
-    if still:
-        sums.append(sums.pop(still[-1]))
-    return [provenance for _, provenance in sums]
+    last = max((d for d in sums if d not in sliding), key=lambda d: leaf.scopes[d].size, default=None)
+    sums.sort(key=lambda d: d == last)
+    return [leaf.scopes[d].provenance for d in sums]
 
 
 def _turned(sketch: Sketch, operation: Provenance, region: Provenance, width: int, wanted: bool) -> None:
