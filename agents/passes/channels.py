@@ -25,7 +25,8 @@ from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
-WORTH = 1.25  # of the cycles that vectors of columns take by their tiles alone: rows are copied there
+WORTH = 0.95  # of the cycles that vectors of columns take
+COPIED = 1.3  # times the cycles of its tiles that a run of rows takes which are copied to be one
 # Half cycles a number: to gather what does not lie side by side, and to turn results.
 GATHERED, TURNED = 3.0, 0.6
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
@@ -83,6 +84,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     assert region is not None
     _turned(sketch, operation, region, width, used)
     laid_out = stride(sketch.program, each.weights, each.channel) == 1
+    alone = sum(weights in {a.array for a in leaf.op.reads} for leaf in sketch.program.leaves) == 1
     if not laid_out:
         name = fresh_name(sketch.program, "p" + weights[:20])
         sketch.play("stage_read", weights, "root", name)
@@ -90,7 +92,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     for start, total, size in pieces:
         tile_nests(sketch, start, total, size)
     if not laid_out:
-        _lay_out(sketch, operation, name, tile)
+        _lay_out(sketch, operation, name, tile.columns if alone else each.size(each.channel))
     for _, total, size in pieces:
         write_tile(sketch, total.sum, size)
 
@@ -160,11 +162,12 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
 
     if stride(sketch.program, each.window, each.column) != 1:
         short = columns < LONG * widths[0]
-        return GATHERED * rows * columns + (tiles(rows * columns) if short else rows * tiles(columns))
+        return COPIED * (tiles(rows * columns) if short else rows * tiles(columns)) + GATHERED * rows * columns
     try:
-        return tiles(run_of(sketch, found)[0])
+        run, _ = run_of(sketch, found)
     except NoSuchPlace:
         return rows * tiles(columns)
+    return tiles(run) * (COPIED if run > rows * columns else 1)
 
 
 def _rows_at_once(sketch: Sketch, each: Convolution, tile: Tile) -> int:
@@ -208,15 +211,15 @@ def _ordered(sketch: Sketch, nest: Contraction, each: Convolution, rows: int) ->
 
 
 def _sums(leaf: Leaf, each: Convolution) -> list[Provenance]:
-    """The scopes that are summed over, innermost the longest of those along which the window does not slide by
-    columns: gcc would keep its numbers in registers from column to column, and spreading them from there
-    takes one of the two ports that multiply."""
+    """The scopes that are summed over, innermost one along which the window does not slide by columns: gcc
+    would keep its numbers in registers from column to column, and spreading them from there takes one of the
+    two ports that multiply."""
     spatial = depths_of(leaf.op.target)
     sums = [d for d in range(len(leaf.scopes)) if d not in spatial]
     windows = [a for a in leaf.op.reads if a.array == each.window.array]
     column = affine(leaf.op.target.index[-1]).depths[0]
     sliding = {d for a in windows for form in a.index if form.uses(column) for d in form.depths}
-    last = max((d for d in sums if d not in sliding), key=lambda d: leaf.scopes[d].size, default=None)
+    last = max((d for d in sums if d not in sliding), default=None)
     sums.sort(key=lambda d: d == last)
     return [leaf.scopes[d].provenance for d in sums]
 
@@ -316,21 +319,19 @@ def _roles(sketch: Sketch, operation: Provenance) -> Contraction:
     )
 
 
-def _lay_out(sketch: Sketch, operation: Provenance, weights: str, tile: Tile) -> None:
-    """Lay a copy of the weights out as the tiles read it: term by term the channels of a tile, or, where other
-    sums read it too, all channels."""
+def _lay_out(sketch: Sketch, operation: Provenance, weights: str, together: int) -> None:
+    """Lay a copy of the weights out as the tiles read it: term by term, so many channels side by side."""
 
     def read() -> Access:
         return only(a for a in leaf_at(sketch, operation).op.reads if a.array == weights)
 
     lane = len(leaf_at(sketch, operation).scopes) - 1
     channel = only(k for k, form in enumerate(read().index) if form.uses(lane))
-    sums = {leaf.op.target.array for leaf in sketch.program.leaves if weights in {a.array for a in leaf.op.reads}}
-    if buffer_named(sketch.program, weights).dims[channel].size > tile.columns and len(sums) == 1:
+    if buffer_named(sketch.program, weights).dims[channel].size > together:
         copy = only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == weights)
         depth = copy.op.target.index[channel].depths[0]
-        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), tile.columns)
-        sketch.play("split_dim", weights, channel, tile.columns)
+        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), together)
+        sketch.play("split_dim", weights, channel, together)
     while True:
         depths = [max(form.depths, default=-1) for form in read().index]
         late = next((k for k in range(len(depths) - 1) if depths[k] > depths[k + 1]), None)
