@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import ctypes
 import json
 import logging
 import math
@@ -27,7 +28,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -182,9 +183,20 @@ def told(stays: list[str]) -> Iterator[None]:
         logger.propagate = propagated
 
 
+def _keep_memory() -> None:
+    """Freed memory stays in this process, for all contenders alike: whose results malloc would give back to the
+    system, so that each run meets fresh pages, hangs on what else lies beside them."""
+    map_most, trim_above, top_more = -4, -1, -2
+    with suppress(AttributeError, OSError):  # another libc
+        mallopt = ctypes.CDLL(None).mallopt
+        for option, value in ((map_most, 0), (trim_above, 2**31 - 1), (top_more, 64 << 20)):
+            mallopt(option, value)
+
+
 def ran(path: Path, others: Sequence[str], budget: int, rounds: int) -> Row:
     """One problem: compiled, held against eager, timed."""
     row = Row(_problem(path)[0], path.stem)
+    _keep_memory()
     try:
         names, row.halvings = scaled(path.read_text())
         with told(row.stays), torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):

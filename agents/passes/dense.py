@@ -31,15 +31,25 @@ def dense_rows(sketch: Sketch, operation: Provenance) -> None:
         _dense(sketch, operation)
 
 
-def _dense(sketch: Sketch, operation: Provenance) -> None:
-    contraction = find(sketch, operation)
-    leaf = leaf_at(sketch, operation)
+def run_of(sketch: Sketch, contraction: Contraction) -> tuple[int, Access]:
+    """The length of the one run that rows of a sum over windows become, and the window.
+
+    Raises NoSuchPlace where they stay as they are.
+    """
+    leaf = leaf_at(sketch, contraction.sum)
     column = scope_of(sketch.program, sketch.path(contraction.columns)).size
     widths = widths_for(sketch.program, [leaf], sketch.context.target)
     window, row = _window(sketch, leaf, contraction)
-    run = scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window)
     if contraction.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:
         raise NoSuchPlace("Its rows are long, or vectors divide them.")
+    return scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window), window
+
+
+def _dense(sketch: Sketch, operation: Provenance) -> None:
+    contraction = find(sketch, operation)
+    run, window = run_of(sketch, contraction)
+    column = scope_of(sketch.program, sketch.path(contraction.columns)).size
+    widths = widths_for(sketch.program, [leaf_at(sketch, operation)], sketch.context.target)
     isolate(sketch, operation)
     first = initialisation(sketch, operation, contraction)
     if first is None:
@@ -48,6 +58,7 @@ def _dense(sketch: Sketch, operation: Provenance) -> None:
     if column == _row_length(sketch, window):
         flatten(sketch, (first, contraction), window.array, widths)
         return
+    assert contraction.rows is not None
     rows = scope_of(sketch.program, sketch.path(contraction.rows)).size
     tile = choose_tile(rows, run, widths, sketch.context.target.vector_registers, run)
     shared = [_ordered(sketch, each, tile.rows) for each in (first, contraction)]
@@ -121,7 +132,8 @@ def _window(sketch: Sketch, leaf: Leaf, contraction: Contraction) -> tuple[Acces
             continue
         outer = [d for d in above.depths if d in spatial and above.coefficient(d) == 1]
         plain = len(target) > 1 and target[-1].terms == ((column, 1),) and not target[-1].const
-        if plain and len(outer) == 1 and target[-2].terms == ((outer[0], 1),) and len(last.terms) > 1:
+        slides = len(last.terms) > 1 or len(above.terms) > 1
+        if plain and slides and len(outer) == 1 and target[-2].terms == ((outer[0], 1),):
             return access, leaf.scopes[outer[0]].provenance
     raise NoSuchPlace("No window slides over its rows.")
 

@@ -14,6 +14,7 @@ from agents.passes.structure import only, scope_of
 from agents.passes.vectors import merge_rows, separate_lanes
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.affine import Affine
+from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
@@ -74,6 +75,8 @@ def _stores_tile(sketch: Sketch, leaf: Leaf) -> bool:
     """Does an operation copy a result out of what its nest sums in, or out of a copy of that?"""
     source = _copied(leaf)
     if source is None or source.array in sketch.program.interface or len(leaf.path) < 2:
+        return False
+    if any(scope.mark in INSTRUCTIONS for scope in leaf.scopes):  # it takes nothing else
         return False
     writers = [other for other in _beside(sketch, leaf) if other.op.target.array == source.array]
     return any(other.op.accumulate or _copied(other) is not None for other in writers)

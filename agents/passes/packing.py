@@ -65,7 +65,7 @@ def pack_panel(
         columns_of_copy = sketch.provenance((*path, 0))
     if turned and _has_squares(sketch, copy, tile):
         with sketch.attempt():
-            _turn_in_squares(sketch, copy.op.provenance, columns_of_copy, tile.width)
+            turn_in_squares(sketch, copy.op.provenance, columns_of_copy, tile.width)
     return name
 
 
@@ -76,7 +76,7 @@ def _has_squares(sketch: Sketch, copy: Leaf, tile: Tile) -> bool:
     return plain and wide and ("transpose", tile.width) in sketch.context.target.instructions
 
 
-def _turn_in_squares(sketch: Sketch, copy: Provenance, columns: Provenance, width: int) -> None:
+def turn_in_squares(sketch: Sketch, copy: Provenance, columns: Provenance, width: int) -> None:
     """Copy a panel that is turned in squares of columns by terms; the terms that are left, one by one."""
     terms = leaf_at(sketch, copy).scopes[-1]
     path = leaf_at(sketch, copy).path[:-1]

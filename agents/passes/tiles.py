@@ -40,7 +40,7 @@ def choose_tile(rows: int, columns: int, widths: tuple[int, ...], registers: int
         if not row:
             raise NoSuchPlace("No vectors, and too many columns for registers.")
         return Tile(row, 1, columns)
-    best = _cheapest(rows, columns, widths, registers, most)[1]
+    best = cheapest(rows, columns, widths, registers, most)[1]
     if best is None:
         raise NoSuchPlace("No tile fits the registers.")
     return best
@@ -51,7 +51,7 @@ def whole_rows(rows: int, columns: int, widths: tuple[int, ...], registers: int,
     the others have tiles of their own, as of 197, which no tile divides."""
 
     def cycles(count: int) -> float:
-        return count * _cheapest(count, columns, widths, registers, most)[0] if count else 0.0
+        return count * cheapest(count, columns, widths, registers, most)[0] if count else 0.0
 
     if rows <= MOST_ROWS or not columns >= min(widths, default=columns + 1):
         return rows
@@ -60,7 +60,7 @@ def whole_rows(rows: int, columns: int, widths: tuple[int, ...], registers: int,
     return best if cycles(best) + APART * cycles(rows - best) < WORTH * cycles(rows) else rows
 
 
-def _cheapest(
+def cheapest(
     rows: int, columns: int, widths: tuple[int, ...], registers: int, most: int
 ) -> tuple[float, Tile | None]:
     """The cycles for a row and a term of the sum, and the tile of the first columns; the rest has its own."""
@@ -73,14 +73,14 @@ def _cheapest(
             if r * vectors + vectors + 1 > registers or vectors > max(1, most // width):
                 break
             tile = Tile(r, vectors, width)
-            cycles = (columns // tile.columns) * _cycles(r, vectors) / r
+            cycles = (columns // tile.columns) * tile_cycles(r, vectors) / r
             if left := columns % tile.columns:  # code of its own, and a pass of its own
-                cycles += 1.2 * _cheapest(rows, left, widths, registers, most)[0]
+                cycles += 1.2 * cheapest(rows, left, widths, registers, most)[0]
             best = min(best, (round(cycles, 6), r * vectors, tile), key=lambda each: each[:2])
     return best[0], best[2]
 
 
-def _cycles(rows: int, vectors: int) -> float:
+def tile_cycles(rows: int, vectors: int) -> float:
     """Half cycles of a tile for one term of the sum: multiply-adds, loads, vectors of the panel, or waiting,
     whichever takes longest.
 

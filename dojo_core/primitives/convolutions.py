@@ -15,7 +15,7 @@ from dojo_core.primitives.views import broadcast, places, reshape, transpose, un
 from dojo_core.program.dtypes import HALVES
 
 Pads = Sequence[tuple[int, int]]
-PHASES = 8  # of a transposed convolution: each is a few scopes of the text
+PHASES = 9  # of a transposed convolution that meet taps: each is a few scopes of the text
 
 
 def convolve(
@@ -99,8 +99,8 @@ def convolve_transposed(
 
     The result is (n, m, *sizes), of ``(size-1)*stride + (taps-1)*dilation + 1 + output_padding`` less what
     ``pads`` cuts off. The places that lie alike between strides are a convolution of stride 1 each, so that
-    nothing is multiplied with zeros that were put in between. Where these are more than ``PHASES``, what each
-    element of the input gives is added to the result.
+    nothing is multiplied with zeros that were put in between. Where more than ``PHASES`` of these meet taps,
+    what each element of the input gives is added to the result.
     """
     rank = len(x.axes) - 2
     strides, dilations, pads = _attributes(rank, strides, dilations, pads)
@@ -123,16 +123,16 @@ def convolve_transposed(
     target = dtype or joint_dtype([x, w])
     begin = None if bias is None else unsqueeze(b, reshape(b, bias, (1, groups, inner)), range(-rank, 0))
     w = reshape(b, w, (groups, channels // groups, inner, *taps))
-    if math.prod(map(min, strides, sizes)) > PHASES:
+    phases = [
+        _phases(*each)
+        for each in zip(spatial, taps, strides, dilations, sizes, (p for p, _ in pads), strict=True)
+    ]
+    if math.prod(map(len, phases)) > PHASES:
         x = reshape(b, x, (x.shape[0], groups, channels // groups, *spatial))
         y = _scattered(b, x, w, strides, dilations, pads, extra, target)
         if begin is not None:
             y = elementwise(b, "+", y, begin, dtype=y.dtype)
         return convert(b, reshape(b, y, (x.shape[0], groups * inner, *sizes)), target)
-    phases = [
-        _phases(*each)
-        for each in zip(spatial, taps, strides, dilations, sizes, (p for p, _ in pads), strict=True)
-    ]
     around = [
         (max((-f.low for f in axis), default=0), max((f.high - s + 1 for f in axis), default=0))
         for axis, s in zip(phases, spatial, strict=True)

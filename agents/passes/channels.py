@@ -1,0 +1,340 @@
+"""Channels in the lanes: convolutions whose vectors go along the channels of the result, not its columns.
+
+Rows of 10 results leave 6 of 16 lanes idle, and what a window of stride 2 reads is not side by side. Where
+vectors divide the channels, a tile of neighbouring results by vectors of channels has neither fault: a number
+of the input goes to all lanes, wherever it lies, and the weights, laid out once, are the vectors (Georganas et
+al., "Anatomy of high-performance deep learning convolutions on SIMD architectures", SC '18). The results are
+turned in registers, square by square, into rows of columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from agents.passes.contractions import Contraction, cut_rows, find, initialisation, tile_nests, write_tile
+from agents.passes.dense import run_of
+from agents.passes.gathering import LONG
+from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
+from agents.passes.packing import turn_in_squares
+from agents.passes.structure import depths_of, only, scope_of, stride, uses, widths_for
+from agents.passes.tiles import Tile, cheapest, tile_cycles
+from dojo_core.moves.places import NoSuchPlace, fresh_name
+from dojo_core.moves.storage import buffer_named
+from dojo_core.program.tables import affine
+from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
+from dojo_core.recipes import Sketch
+
+WORTH = 0.95  # of the cycles that vectors of columns take
+COPIED = 1.3  # times the cycles of its tiles that a run of rows takes which are copied to be one
+# Half cycles a number: to gather what does not lie side by side, and to turn results.
+GATHERED, TURNED = 3.0, 0.6
+REST = 1.2  # times the cycles of its own code that a rest of the columns takes
+MOST_COLUMNS = 28  # of a tile
+ROOM = 64  # of a core's cache, the share for results before they are turned
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A sum over windows: the depths of its scopes over channels, columns and rows of the result (these, if
+    any, one after the other in memory), and what it reads."""
+
+    leaf: Leaf
+    channel: int
+    column: int
+    row: int | None
+    window: Access
+    weights: Access
+
+    def size(self, depth: int | None) -> int:
+        return 1 if depth is None else self.leaf.scopes[depth].size
+
+
+def channels_in_lanes(sketch: Sketch, operation: Provenance) -> None:
+    """Tile a sum over windows by vectors of channels, where that takes fewer cycles.
+
+    Where a move is refused, all stays as it was.
+    """
+    with sketch.attempt():
+        _tile(sketch, operation)
+
+
+def _tile(sketch: Sketch, operation: Provenance) -> None:
+    target = sketch.context.target
+    found = find(sketch, operation, strided=True)
+    each = _convolution(sketch, found)
+    width = max(widths_for(sketch.program, [each.leaf], target), default=0)
+    if not width or each.size(each.channel) % width or ("transpose", width) not in target.instructions:
+        raise NoSuchPlace("No vector divides the channels, or results cannot be turned.")
+    tile = _chosen(sketch, found, each, width)
+    isolate(sketch, operation)
+    first = initialisation(sketch, operation, found)
+    if first is None:
+        raise NoSuchPlace("Nothing sets the result first.")
+    isolate(sketch, first.sum)
+    array, weights = each.leaf.op.target.array, each.weights.array
+    used = any(
+        array in {a.array for a in leaf.op.reads}
+        for leaf in sketch.program.leaves
+        if leaf.op.provenance != operation
+    )
+    rows = _rows_at_once(sketch, each, tile)
+    nests = [_ordered(sketch, nest, each, rows) for nest in (first, found)]
+    region = join_shared(sketch, nests)
+    assert region is not None
+    _turned(sketch, operation, region, width, used)
+    laid_out = stride(sketch.program, each.weights, each.channel) == 1
+    alone = sum(weights in {a.array for a in leaf.op.reads} for leaf in sketch.program.leaves) == 1
+    if not laid_out:
+        name = fresh_name(sketch.program, "p" + weights[:20])
+        sketch.play("stage_read", weights, "root", name)
+    pieces = _pieces(sketch, first.sum, operation, tile)
+    for start, total, size in pieces:
+        tile_nests(sketch, start, total, size)
+    if not laid_out:
+        _lay_out(sketch, operation, name, tile.columns if alone else each.size(each.channel))
+    for _, total, size in pieces:
+        write_tile(sketch, total.sum, size)
+
+
+def _convolution(sketch: Sketch, found: Contraction) -> Convolution:
+    """The roles of a contraction's scopes and operands. Raises NoSuchPlace where it is no convolution."""
+    if found.rows is None:
+        raise NoSuchPlace("No channels share a window.")
+    leaf = leaf_at(sketch, found.sum)
+    column, channel = (len(sketch.path(each)) - 1 for each in (found.columns, found.rows))
+    window = only(a for a in leaf.op.reads if uses(a, column) and not uses(a, channel))
+    weights = only(a for a in leaf.op.reads if uses(a, channel) and not uses(a, column))
+    target = [affine(form) for form in leaf.op.target.index]
+    row = None
+    if len(target) > 1 and len(target[-2].terms) == 1 and target[-2].depths[0] != channel:
+        row = target[-2].depths[0]
+    if found.panel is not None and (row is None or not uses(window, row)):
+        raise NoSuchPlace("It is a product of matrices.")
+    if target[-1].terms != ((column, 1),) or weights.indirect or window.indirect:
+        raise NoSuchPlace("Its results are no rows of columns.")
+    return Convolution(leaf, channel, column, row, window, weights)
+
+
+def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -> Tile:
+    """The tile of columns by vectors of channels with the fewest cycles.
+
+    Raises NoSuchPlace where vectors of columns take fewer, or no cache holds the weights of a tile.
+    """
+    target = sketch.context.target
+    columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
+    spatial = depths_of(each.leaf.op.target)
+    terms = math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
+    number = DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
+    tiles = [
+        Tile(side, vectors, width)
+        for vectors in range(1, channels // width + 1)
+        for side in range(1, min(columns, MOST_COLUMNS) + 1)
+        if channels % (vectors * width) == 0
+        and side * vectors + vectors + 1 <= target.vector_registers
+        and terms * vectors * width * number <= target.cache_bytes // 2
+    ]
+
+    def cycles(tile: Tile) -> float:
+        whole, rest = divmod(columns, tile.rows)
+        once = whole * tile_cycles(tile.rows, tile.vectors)
+        once += REST * tile_cycles(rest, tile.vectors) if rest else 0.0
+        return rows * once * (channels // tile.columns)
+
+    best = min(tiles, key=cycles, default=None)
+    if best is None:
+        raise NoSuchPlace("The weights of a tile are more than a cache keeps.")
+    turned = TURNED * rows * columns * channels / terms
+    if cycles(best) + turned > WORTH * _along_columns(sketch, found, each):
+        raise NoSuchPlace("Vectors of columns take fewer cycles.")
+    return best
+
+
+def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> float:
+    """Half cycles of a plane of results, for each term, with vectors of columns (contractions.py, and before it
+    dense.py and gathering.py)."""
+    target = sketch.context.target
+    widths = widths_for(sketch.program, [each.leaf], target)
+    columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
+
+    def tiles(run: int) -> float:
+        return channels * cheapest(channels, run, widths, target.vector_registers, run)[0]
+
+    if stride(sketch.program, each.window, each.column) != 1:
+        short = columns < LONG * widths[0]
+        return COPIED * (tiles(rows * columns) if short else rows * tiles(columns)) + GATHERED * rows * columns
+    try:
+        run, _ = run_of(sketch, found)
+    except NoSuchPlace:
+        return rows * tiles(columns)
+    return tiles(run) * (COPIED if run > rows * columns else 1)
+
+
+def _rows_at_once(sketch: Sketch, each: Convolution, tile: Tile) -> int:
+    """Rows of the result that are turned together: of short ones as many as there is room for, and as divide
+    them all. One alone where a tile of its own takes the rest of a row."""
+    columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
+    bytes_ = columns * channels * DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
+    room = sketch.context.target.cache_bytes // ROOM
+    if columns % tile.rows or columns % tile.width == 0:
+        return 1
+    return max((n for n in range(1, rows + 1) if rows % n == 0 and n * bytes_ <= room), default=1)
+
+
+def _ordered(sketch: Sketch, nest: Contraction, each: Convolution, rows: int) -> list[Provenance]:
+    """Bring a nest into the order: others, rows that are turned together, then rows, columns, channels, sums.
+
+    Gives the scopes outside of what is turned together, which nests of the same result share.
+    """
+    leaf = leaf_at(sketch, nest.sum)
+    assert nest.rows is not None
+    inner, outer = [nest.columns, nest.rows], list[Provenance]()
+    if each.row is not None:
+        row = leaf.scopes[affine(leaf.op.target.index[-2]).depths[0]]
+        if rows == 1:
+            outer.append(row.provenance)
+        elif rows == row.size:
+            inner.insert(0, row.provenance)
+        else:
+            path = sketch.path(row.provenance)
+            sketch.play("split_scope", sketch.place(path), rows)
+            outer.append(sketch.provenance(path))
+            inner.insert(0, sketch.provenance((*path, 0)))
+    leaf = leaf_at(sketch, nest.sum)
+    spatial = depths_of(leaf.op.target)
+    named = list(enumerate(scope.provenance for scope in leaf.scopes))
+    others = [p for d, p in named if d in spatial and p not in (*outer, *inner)]
+    order(sketch, nest.sum, [*others, *outer, *inner, *_sums(leaf, each)])
+    if not others and not outer:
+        outer.append(wrapped(sketch, nest.sum))
+    return [*others, *outer]
+
+
+def _sums(leaf: Leaf, each: Convolution) -> list[Provenance]:
+    """The scopes that are summed over, innermost one along which the window does not slide by columns: gcc
+    would keep its numbers in registers from column to column, and spreading them from there takes one of the
+    two ports that multiply."""
+    spatial = depths_of(leaf.op.target)
+    sums = [d for d in range(len(leaf.scopes)) if d not in spatial]
+    windows = [a for a in leaf.op.reads if a.array == each.window.array]
+    column = affine(leaf.op.target.index[-1]).depths[0]
+    sliding = {d for a in windows for form in a.index if form.uses(column) for d in form.depths}
+    last = max((d for d in sums if d not in sliding), default=None)
+    sums.sort(key=lambda d: d == last)
+    return [leaf.scopes[d].provenance for d in sums]
+
+
+def _turned(sketch: Sketch, operation: Provenance, region: Provenance, width: int, wanted: bool) -> None:
+    """Keep what a region sums channel by channel, and turn it where the region ends: into a copy for others
+    (``wanted``), or into the result itself."""
+    result = leaf_at(sketch, operation).op.target.array
+    kept = fresh_name(sketch.program, "t" + result[:20])
+    sketch.play("stage_write", result, sketch.place(sketch.path(region)), kept)
+    if wanted:
+        _hand_over(sketch, kept, len(sketch.path(region)))
+    copy = _copying(sketch, kept)
+    dims = buffer_named(sketch.program, kept).dims
+    channel = next(k for k, dim in enumerate(dims) if dim.materialised)
+    last = len(dims) - 1
+    if last - channel > 1:  # rows of columns become one run
+        for access in (copy.op.target, *copy.op.reads):
+            buffer = sketch.program.buffer_of[access.array]
+            sketch.play("merge_dims", buffer.name, len(buffer.dims) - 2)
+        sketch.play("merge_scopes", sketch.place(copy.path[:-2]))
+        last -= 1
+    sketch.play("swap_dims", kept, channel, last)
+    _turn(sketch, copy.op.provenance, width)
+
+
+def _copying(sketch: Sketch, array: str) -> Leaf:
+    """The operation that copies an array."""
+    return only(
+        leaf
+        for leaf in sketch.program.leaves
+        if not leaf.op.accumulate and array in {a.array for a in leaf.op.reads}
+    )
+
+
+def _hand_over(sketch: Sketch, kept: str, depth: int) -> None:
+    """Copy an array by way of another, for those who use the result to take it from there."""
+    path = _copying(sketch, kept).path[: depth + 1]
+    sketch.play("wrap", sketch.place(path), 1)
+    name = fresh_name(sketch.program, "u" + kept[1:21])
+    sketch.play("stage_read", kept, sketch.place(path), name)
+    isolate(sketch, _copying(sketch, name).op.provenance, depth)
+    for array in (kept, name):
+        sketch.play("unwrap", sketch.place(_copying(sketch, array).path[: depth + 1]))
+
+
+def _turn(sketch: Sketch, copy: Provenance, width: int) -> None:
+    """Copy what lies channel by channel into columns, in squares of them, then smaller ones, then one by one."""
+    for side in (width, width // 2):
+        path = leaf_at(sketch, copy).path[:-1]
+        columns = scope_of(sketch.program, path).size
+        whole = columns // side * side
+        if not whole or ("transpose", side) not in sketch.context.target.instructions:
+            continue
+        channels, along = (scope.provenance for scope in leaf_at(sketch, copy).scopes[-2:])
+        order(sketch, copy, [along, channels])
+        path = sketch.path(along)
+        if whole < columns:
+            sketch.play("cut_scope", sketch.place(path), whole)
+            beside = (*path[:-1], path[-1] + 1)
+            rest = only(leaf for leaf in sketch.program.leaves if leaf.path[: len(path)] == beside)
+        if whole > side:
+            sketch.play("split_scope", sketch.place(path), side)
+            path = (*path, 0)
+        turn_in_squares(sketch, copy, sketch.provenance(path), side)
+        if whole == columns:
+            return
+        copy = rest.op.provenance
+        order(sketch, copy, [scope.provenance for scope in reversed(leaf_at(sketch, copy).scopes[-2:])])
+
+
+def _pieces(
+    sketch: Sketch, first: Provenance, operation: Provenance, tile: Tile
+) -> list[tuple[Contraction, Contraction, Tile]]:
+    """The sum, and what sets its result first, in tiles; and those of the columns that are left over."""
+    nests = [_roles(sketch, each) for each in (first, operation)]
+    assert nests[1].rows is not None
+    columns = scope_of(sketch.program, sketch.path(nests[1].rows)).size
+    rest = columns % tile.rows
+    if not rest:
+        return [(nests[0], nests[1], tile)]
+    cut = [cut_rows(sketch, nest, columns - rest) for nest in nests]
+    behind = [_roles(sketch, each) for _, each in cut]
+    return [
+        (cut[0][0], cut[1][0], tile),
+        (behind[0], behind[1], Tile(rest, tile.vectors, tile.width)),
+    ]
+
+
+def _roles(sketch: Sketch, operation: Provenance) -> Contraction:
+    """Of a nest that writes channel by channel: these are columns of its tiles, the result's columns rows."""
+    leaf = leaf_at(sketch, operation)
+    across, channel = map(affine, leaf.op.target.index[-2:])
+    column = only(depth for depth, step in across.terms if step == 1)
+    return Contraction(
+        operation, leaf.scopes[channel.depths[0]].provenance, leaf.scopes[column].provenance, None
+    )
+
+
+def _lay_out(sketch: Sketch, operation: Provenance, weights: str, together: int) -> None:
+    """Lay a copy of the weights out as the tiles read it: term by term, so many channels side by side."""
+
+    def read() -> Access:
+        return only(a for a in leaf_at(sketch, operation).op.reads if a.array == weights)
+
+    lane = len(leaf_at(sketch, operation).scopes) - 1
+    channel = only(k for k, form in enumerate(read().index) if form.uses(lane))
+    if buffer_named(sketch.program, weights).dims[channel].size > together:
+        copy = only(leaf for leaf in sketch.program.leaves if leaf.op.target.array == weights)
+        depth = copy.op.target.index[channel].depths[0]
+        sketch.play("split_scope", sketch.place(copy.path[: depth + 1]), together)
+        sketch.play("split_dim", weights, channel, together)
+    while True:
+        depths = [max(form.depths, default=-1) for form in read().index]
+        late = next((k for k in range(len(depths) - 1) if depths[k] > depths[k + 1]), None)
+        if late is None:
+            return
+        sketch.play("swap_dims", weights, late, late + 1)

@@ -1,0 +1,99 @@
+"""Convolutions whose vectors go along the channels of the result (agents/passes/channels.py)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from agents.passes import PASSES
+from agents.passes.channels import channels_in_lanes
+from dojo_core.moves.legality import context
+from dojo_core.primitives import Builder, convolve, elementwise
+from dojo_core.program.tree import Program
+from dojo_core.recipes import Sketch
+from tests.test_passes import WIDE, agrees
+
+TURNING = replace(WIDE, instructions=frozenset({("transpose", 16), ("transpose", 8)}))
+
+
+def convolution(x: tuple[int, ...], w: tuple[int, ...], **attributes: Any) -> Program:
+    b = Builder("k")
+    y = convolve(b, b.input("x", "f32", x), b.input("w", "f32", w), **attributes)
+    b.output("y", y)
+    return b.program()
+
+
+def sketched(start: Program) -> Sketch:
+    sketch = Sketch(context(start, TURNING, "reassoc"), most=500)
+    for leaf in [leaf for leaf in start.leaves if leaf.op.accumulate]:
+        channels_in_lanes(sketch, leaf.op.provenance)
+    return sketch
+
+
+def test_short_rows_leave_no_lane_idle_where_channels_are_the_lanes():
+    """Rows of 10 results: tiles of one row by 16 channels, and 12 rows that are turned together."""
+    sketch = sketched(convolution((2, 3, 4, 14, 16), (16, 3, 3, 3, 7)))
+    assert sketch.program.text.splitlines()[5:] == [
+        "y f32 [2, 16, 2, 120] heap",
+        "pw f32 [3, 3, 7, 3, 16] heap",
+        "acc f32 [2:N, 2:N, 12:N, 10, 16] register",
+        "ty f32 [2:N, 2:N, 120, 16] stack",
+        "16 3 3 3 7 pw[{1},{2},{4},{3},{0}] = w[{0},{1},{2},{3},{4}]",
+        "2 2 12 10:u 16:v acc[{0},{1},{2},{3},{4}] = 0",
+        "| | | 3 3 7 3 10:u 16:v acc[{0},{1},{2},{7},{8}] += "
+        "x[{0},{3},{1}+{4},{2}+{6},{5}+{7}]*pw[{3},{4},{5},{6},{8}]",
+        "| | | 10:u 16:v ty[{0},{1},{2}*10+{3},{4}] = acc[{0},{1},{2},{3},{4}]",
+        "| | 7 16:transpose 16 y[{0},{4},{1},{2}*16+{3}] = ty[{0},{1},{2}*16+{3},{4}]",
+        "| | 2 8:transpose 8 y[{0},{2}*8+{4},{1},{3}+112] = ty[{0},{1},{3}+112,{2}*8+{4}]",
+    ]
+
+
+def test_what_a_window_of_stride_2_reads_is_not_gathered():
+    sketch = sketched(convolution((2, 3, 29, 29), (32, 3, 3, 3), strides=(2, 2)))
+    assert sketch.program.text.splitlines()[9:] == [
+        "32 3 3 3 pw[{1},{3},{2},{0}] = w[{0},{1},{2},{3}]",
+        "2 2 7 14:u 2:u 16:v acc[{0},{1},{2},{3},{4},{5}] = 0",
+        "| | | 3 3 3 14:u 2:u 16:v acc[{0},{1},{2},{6},{7},{8}] += "
+        "x[{0},{3},{1}*14+{2}*2+{5},{4}+{6}*2]*pw[{3},{4},{5},{7}*16+{8}]",
+        "| | | 14:u 2:u 16:v ty[{0},{1},{2}*14+{3},{4}*16+{5}] = acc[{0},{1},{2},{3},{4},{5}]",
+        "| | 6 2 16:transpose 16 y[{0},{3}*16+{5},{1}*98+{2}*16+{4}] = "
+        "ty[{0},{1},{2}*16+{4},{3}*16+{5}]",
+        "| | 32 2 y[{0},{2},{1}*98+{3}+96] = ty[{0},{1},{3}+96,{2}]",
+    ]
+
+
+def test_rows_that_vectors_divide_stay_in_the_lanes():
+    assert not sketched(convolution((1, 16, 18, 34), (16, 16, 3, 3))).moves
+
+
+def test_what_follows_takes_the_results_when_they_are_turned():
+    b = Builder("k")
+    y = convolve(b, b.input("x", "f32", (2, 3, 14, 16)), b.input("w", "f32", (16, 3, 3, 7)))
+    b.output("y", elementwise(b, "max", y, 0))
+    sketch = Sketch(context(b.program(), TURNING, "reassoc"), most=500)
+    PASSES["heuristic"].run(sketch)
+    assert sketch.program.text.splitlines()[-4:] == [
+        "| 7 16:transpose 16 ut1[{0},0,{3},{1}*16+{2}] = tt1[{0},{1}*16+{2},{3}]",
+        "| 2 8:transpose 8 ut1[{0},0,{1}*8+{3},{2}+112] = tt1[{0},{2}+112,{1}*8+{3}]",
+        "| 16 7:u 16:v y[{0},{1},{2}*16+{3}] = max(ut1[{0},0,{1},{2}*16+{3}],0)",
+        "| | 8:v y[{0},{1},{2}+112] = max(ut1[{0},0,{1},{2}+112],0)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((2, 3, 14, 16), (16, 3, 3, 7), {}),
+        ((1, 2, 9, 23), (16, 2, 3, 3), {"strides": (2, 2)}),
+        ((1, 2, 12, 41), (16, 2, 3, 4), {}),
+        ((2, 3, 43), (64, 3, 5), {"strides": (3,), "dilations": (2,)}),
+        ((1, 2, 4, 9, 8), (16, 2, 2, 2, 2), {"pads": [(1, 0), (0, 1), (1, 1)]}),
+    ],
+)
+def test_channels_in_lanes_keep_what_is_computed(
+    x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]
+):
+    start = convolution(x, w, **attributes)
+    sketch = sketched(start)
+    assert ":transpose" in sketch.program.text
+    agrees(start, sketch)
