@@ -68,7 +68,8 @@ def coverage(
                 continue
             if not sides:
                 return depth, (write,)
-            partial.append((write, sides))
+            if all(sides != known for _, known in partial):  # the later one defines what both reach
+                partial.append((write, sides))
         # implied: one alone leaves its sides uncovered
         if len(partial) > 1 and _covers_together(read, [sides for _, sides in partial]):
             return depth, tuple(write for write, _ in partial)
