@@ -61,6 +61,10 @@ def coverage(
             if read.leaf.scopes[depth].mark in ("", "u")  # else its iterations have no order
         ]
         before.sort(key=lambda each: (-each[0], each[2]))
+    if any_value and before:  # to find out what padding is takes longest, and rarely brings a write nearer
+        whole = coverage(read, accesses, earlier=earlier)
+        if whole is not None and whole[0] == before[0][0]:
+            return whole
     for depth, group in groupby(before, lambda each: each[0]):
         for _, write, carried in group:
             sides = _uncovered_sides(write, read, depth, accesses if any_value else (), carried)
