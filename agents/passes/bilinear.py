@@ -9,11 +9,13 @@ CVPR 2016.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agents.passes.contractions import choose_tile, find, initialisation, tile_nests
 from agents.passes.nests import isolate, leaf_at, order, shared_scopes
 from agents.passes.structure import depths_of, only, scope_of, widths_for
+from agents.passes.threads import share
 from agents.passes.vectors import separate_lanes, vectorise, write_out
 from dojo_core.moves.algorithms import MOST_GROWTH, Algorithm, AlgorithmError, algorithm, names
 from dojo_core.moves.bilinear import is_product_sum
@@ -155,6 +157,7 @@ class _Play:
         rows, columns = sizes[convolution.rows], sizes[convolution.columns]
         self.down, self.across = (-(-size // self.tile) * self.tile for size in (rows, columns))
         self.taps = sizes[convolution.taps[0]]
+        self.around = 2 if sizes[convolution.image] > 1 else 1  # scopes around a block: images, rows of tiles
 
     def all(self) -> None:
         sketch, convolution = self.sketch, self.convolution
@@ -163,12 +166,15 @@ class _Play:
         if first is None:
             raise NoSuchPlace("Nothing sets its result first.")
         isolate(sketch, first.sum)
+        if self.around == 1:
+            for operation in (first.sum, convolution.sum):
+                self._unwrap_image(operation)
         image = self._room_for_tiles()
         result = fresh_name(sketch.program, "t" + convolution.y[:20])
         sketch.play("stage_write", convolution.y, "root", result)
         store = self._writer(convolution.y).op.provenance
         self._blocks(first.sum, store, result)
-        turned = self._turned(image)
+        self._turned(image)
         weights = fresh_name(sketch.program, "w" + convolution.w[:20])
         sketch.play("stage_read", convolution.w, "root", weights)
         name = fresh_name(sketch.program, "u")
@@ -185,7 +191,7 @@ class _Play:
             with sketch.attempt():
                 self._join_sums(makes, uses)
         self._turn_back(result, store)
-        del turned
+        self._share([image, weights, f"{name}b1", f"{name}b", convolution.y])
 
     # ---------------------------------------------------------------- arrays
 
@@ -193,23 +199,29 @@ class _Play:
         """The last operation that writes an array."""
         return [leaf for leaf in self.sketch.program.leaves if leaf.op.target.array == array][-1]
 
+    def _unwrap_image(self, operation: Provenance) -> None:
+        """Leave out the scope over a single image."""
+        leaf = leaf_at(self.sketch, operation)
+        depth = affine(leaf.op.target.index[0]).depths
+        self.sketch.play("unwrap", self.sketch.place(leaf.path[: depth[0] + 1]))
+
     def _pad_dim(self, array: str, dim: int, size: int) -> bool:
-        """Make a dimension as long as this at least; was it shorter?"""
-        buffer = buffer_named(self.sketch.program, array)
+        """Make a dimension, counted from the last, -1, as long as this at least; was it shorter?"""
+        buffer = self.sketch.program.buffer_of[array]
         if buffer.dims[dim].size >= size:
             return False
-        self.sketch.play("pad_dim", buffer.name, dim, size)
+        self.sketch.play("pad_dim", buffer.name, len(buffer.dims) + dim, size)
         return True
 
     def _room_for_tiles(self) -> str:
-        """The image with zeros where the last tiles reach beyond it, and rows of whole vectors."""
+        """The image, in a temporary, with zeros where the last tiles reach beyond it, and rows of whole vectors."""
         sketch, array = self.sketch, self.convolution.x
         if array in sketch.program.interface:
             array = fresh_name(sketch.program, "z" + self.convolution.x[:20])
             sketch.play("stage_read", self.convolution.x, "root", array)
         more = self.taps - 1
-        grown = [self._pad_dim(array, 2, self.down + more), self._pad_dim(array, 3, self.across + more)]
-        self._pad_dim(array, 3, self._whole(self.across + more))
+        grown = [self._pad_dim(array, -2, self.down + more), self._pad_dim(array, -1, self.across + more)]
+        self._pad_dim(array, -1, self._whole(self.across + more))
         if any(grown):
             sketch.play("zero_fill", array)
         return array
@@ -237,33 +249,35 @@ class _Play:
     def _blocks(self, first: Provenance, store: Provenance, result: str) -> None:
         """One nest for a row of tiles of an image: what sets its results, the sum, and what stores them."""
         sketch, c = self.sketch, self.convolution
-        self._pad_dim(result, 2, self.down)
-        self._pad_dim(result, 3, self.across)
+        self._pad_dim(result, -2, self.down)
+        self._pad_dim(result, -1, self.across)
         for operation in (first, c.sum):
-            for dim, size in ((2, self.down), (3, self.across)):
+            for dim, size in ((-2, self.down), (-1, self.across)):
                 self._lengthen(self._along(operation, leaf_at(sketch, operation).op.target, dim), size)
         shared = []
         target = leaf_at(sketch, c.sum).op.target
-        rows, columns = (self._along(c.sum, target, dim) for dim in (2, 3))
+        rows, columns = (self._along(c.sum, target, dim) for dim in (-2, -1))
         blocks, inside = self._split(rows, self.tile)
         tiles, pixels = self._split(columns, self.tile)
-        order(sketch, c.sum, [c.image, blocks, tiles, c.channels, c.out, inside, pixels, *c.taps])
+        image = [c.image] if self.around == 2 else []
+        order(sketch, c.sum, [*image, blocks, tiles, c.channels, c.out, inside, pixels, *c.taps])
+        shared = []
         for operation, mode in ((first, "free"), (store, "guard")):
             target = leaf_at(sketch, operation).op.target
-            image, out, rows, columns = (self._along(operation, target, dim) for dim in range(4))
+            *image, out, rows, columns = (self._along(operation, target, d) for d in range(-2 - self.around, 0))
             self._lengthen(rows, self.down, mode)
-            block, row = self._split(self._along(operation, target, 2), self.tile)
+            block, row = self._split(self._along(operation, target, -2), self.tile)
             last = [row, columns, out] if operation == first else [out, row, columns]
-            order(sketch, operation, [image, block, *last])
-            shared.append((image, block))
-        (image, block), _ = shared
-        for scope in (image, block):
+            order(sketch, operation, [*image, block, *last])
+            shared.append([*image, block])
+        for scope in shared[0]:
             for _ in range(2):
                 sketch.play("join_scopes", sketch.place(sketch.path(scope)))
-        sketch.play("split_dim", result, 2, self.tile)
-        sketch.play("reuse_dims", result, 0, 2, "stack")
-        sketch.play("swap_dims", result, 1, 4)
-        sketch.play("swap_dims", result, 1, 3)
+        out_dim = self.around - 1  # of the result, behind that of images
+        sketch.play("split_dim", result, out_dim + 1, self.tile)
+        sketch.play("reuse_dims", result, *range(out_dim), out_dim + 1, "stack")
+        sketch.play("swap_dims", result, out_dim, out_dim + 3)
+        sketch.play("swap_dims", result, out_dim, out_dim + 2)
 
     # ---------------------------------------------------------------- turning
 
@@ -284,21 +298,20 @@ class _Play:
         order(sketch, operation, [*others, *squares, lane, term])
         sketch.play("use_instruction", sketch.place(sketch.path(lane)), "transpose")
 
-    def _turned(self, image: str) -> str:
+    def _turned(self, image: str) -> None:
         """What a block reads of the image, with channels side by side."""
-        sketch = self.sketch
+        sketch, around = self.sketch, self.around
         name = fresh_name(sketch.program, "p" + image[:20])
-        block = leaf_at(sketch, self.convolution.sum).path[:2]
+        block = leaf_at(sketch, self.convolution.sum).path[:around]
         sketch.play("stage_read", image, sketch.place(block), name)
         copy = self._writer(name).op.provenance
-        sketch.play("swap_dims", name, 2, 4)
-        sketch.play("swap_dims", name, 2, 3)
-        columns = self._along(copy, leaf_at(sketch, copy).op.target, 3)
+        sketch.play("swap_dims", name, around, around + 2)
+        sketch.play("swap_dims", name, around, around + 1)
+        columns = self._along(copy, leaf_at(sketch, copy).op.target, -2)
         size = self._whole(self.across + self.taps - 1)
-        self._pad_dim(name, 3, size)
+        self._pad_dim(name, -2, size)
         self._lengthen(columns, size)
-        self._turn(copy, 4, 3)
-        return name
+        self._turn(copy, -1, -2)
 
     def _turn_weights(self, name: str) -> None:
         """The weights with the channels of the result side by side."""
@@ -310,25 +323,23 @@ class _Play:
         for depth in (2, 1):
             sketch.play("merge_scopes", sketch.place(leaf_at(sketch, copy).path[: depth + 1]))
         sketch.play("swap_dims", name, 0, 1)
-        self._turn(copy, 1, 0)
+        self._turn(copy, -1, -2)
 
     def _turn_back(self, result: str, store: Provenance) -> None:
         """Store a block's results, turned so that pixels lie side by side again."""
         sketch = self.sketch
-        around = len(leaf_at(sketch, store).path) - 3
-        nest = sketch.path(leaf_at(sketch, store).scopes[2].provenance)
-        assert around == 2 + 1
+        nest = sketch.path(leaf_at(sketch, store).scopes[self.around].provenance)
         sketch.play("wrap", sketch.place(nest), 1)
         name = fresh_name(sketch.program, "o" + result[:20])
         sketch.play("stage_read", result, sketch.place(nest), name)
         copy = self._writer(name).op.provenance
-        sketch.play("swap_dims", name, 4, 5)
+        sketch.play("swap_dims", name, self.around + 2, self.around + 3)
         size = self._whole(self.convolution.sizes[self.convolution.columns])
-        columns = self._along(copy, leaf_at(sketch, copy).op.target, 5)
-        self._pad_dim(name, 5, size)
-        self._pad_dim(result, 3, size)
+        columns = self._along(copy, leaf_at(sketch, copy).op.target, -1)
+        self._pad_dim(name, -1, size)
+        self._pad_dim(result, -2, size)
         self._lengthen(columns, size)
-        self._turn(copy, 5, 4)
+        self._turn(copy, -1, -2)
         vectorise(sketch, leaf_at(sketch, store).scopes[-1].provenance)
 
     # ---------------------------------------------------------------- sums and products
@@ -354,7 +365,7 @@ class _Play:
             for leaf in sketch.program.leaves
             if leaf.op.target.array == array and leaf.op.accumulate
         )
-        contraction = find(sketch, operation, 2)
+        contraction = find(sketch, operation, self.around)
         first = initialisation(sketch, operation, contraction)
         rows = self._size(contraction.rows) if contraction.rows is not None else 1
         columns = self._size(contraction.columns)
@@ -386,3 +397,14 @@ class _Play:
         sketch.play("reuse_dims", makes, last - 1, last, "stack")
 
 
+
+    # ---------------------------------------------------------------- threads
+
+    def _share(self, arrays: Sequence[str]) -> None:
+        """Vectors where an array is made that has none yet, and threads for the outermost scopes."""
+        sketch = self.sketch
+        for array in arrays:
+            for operation in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.target.array == array]:
+                vectorise(sketch, leaf_at(sketch, operation).scopes[-1].provenance)
+            for leaf in [leaf for leaf in sketch.program.leaves if leaf.op.target.array == array]:
+                share(sketch, leaf.path[:1])
