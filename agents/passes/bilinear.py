@@ -25,7 +25,7 @@ from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Op, Provenance
 from dojo_core.recipes import Sketch
 
-WEIGHT = 12  # tiles whose product with a weight takes as long as making that weight's sums
+WEIGHT = 32  # tiles whose product with a weight takes as long as making that weight's sums
 SUMS = 4  # products that take as long as making one of the sums of a tile's pixels, or of a result's products
 WORTH = 0.6  # of the direct sum's time: less is gained in part by what this costs around
 
