@@ -64,7 +64,9 @@ def find_convolution(sketch: Sketch, operation: Provenance) -> Convolution:
     if not is_product_sum(program, leaf) or len(leaf.scopes) != 7 or any(s.mark for s in leaf.scopes):
         raise NoSuchPlace("It is no convolution of two dimensions.")
     target = [affine(form) for form in leaf.op.target.index]
-    if len(target) != 4 or any(len(form.terms) != 1 or form.terms[0][1] != 1 or form.const for form in target):
+    if len(target) != 4 or any(
+        len(form.terms) != 1 or form.terms[0][1] != 1 or form.const for form in target
+    ):
         raise NoSuchPlace("Its results are no image with channels.")
     image, out, rows, columns = (form.depths[0] for form in target)
     summed = set(range(7)) - {image, out, rows, columns}
@@ -82,7 +84,11 @@ def find_convolution(sketch: Sketch, operation: Provenance) -> Convolution:
             channels = next(iter(summed - {down, across}), -1)
             plain = [((image, 1),), ((channels, 1),)] == [form.terms for form in mine[:2]]
             wanted = [((d, 1),) for d in (out, channels, down, across)]
-            if plain and wanted == [form.terms for form in taps] and not any(f.const for f in (*mine[:2], *taps)):
+            if (
+                plain
+                and wanted == [form.terms for form in taps]
+                and not any(f.const for f in (*mine[:2], *taps))
+            ):
                 depths = (image, out, rows, columns, channels, down, across)
                 of = {d: leaf.scopes[d].provenance for d in depths}
                 return Convolution(
@@ -264,7 +270,9 @@ class _Play:
         shared = []
         for operation, mode in ((first, "free"), (store, "guard")):
             target = leaf_at(sketch, operation).op.target
-            *image, out, rows, columns = (self._along(operation, target, d) for d in range(-2 - self.around, 0))
+            *image, out, rows, columns = (
+                self._along(operation, target, d) for d in range(-2 - self.around, 0)
+            )
             self._lengthen(rows, self.down, mode)
             block, row = self._split(self._along(operation, target, -2), self.tile)
             last = [row, columns, out] if operation == first else [out, row, columns]
@@ -396,15 +404,15 @@ class _Play:
             sketch.play("split_dim", makes, last, self.width)
         sketch.play("reuse_dims", makes, last - 1, last, "stack")
 
-
-
     # ---------------------------------------------------------------- threads
 
     def _share(self, arrays: Sequence[str]) -> None:
         """Vectors where an array is made that has none yet, and threads for the outermost scopes."""
         sketch = self.sketch
         for array in arrays:
-            for operation in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.target.array == array]:
+            for operation in [
+                leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.target.array == array
+            ]:
                 vectorise(sketch, leaf_at(sketch, operation).scopes[-1].provenance)
             for leaf in [leaf for leaf in sketch.program.leaves if leaf.op.target.array == array]:
                 share(sketch, leaf.path[:1])

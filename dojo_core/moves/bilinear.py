@@ -35,7 +35,7 @@ from dojo_core.program.codes import Code
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Node, Number, Op, Path, Program, Scope, splice
 
-MOST_ITERATIONS = 1024  # of the scopes of a small program
+MOST_ITERATIONS = 2048  # of the scopes of a small program
 SUFFIXES = {"left": "a", "right": "b", "result": "m"}  # of the arrays that it makes
 
 
@@ -93,7 +93,7 @@ class Bilinear(Transformation[tuple[Place, str, str]]):
     Legal iff
       1. the policy is algebraic;
       2. OP adds up products of elements of two arrays, in f32 or f64, without a guard and with affine indices;
-      3. the scopes from S inwards hold OP alone, unmarked, and not more than 1024 iterations;
+      3. the scopes from S inwards hold OP alone, unmarked, and not more than 2048 iterations;
       4. each index of the result goes along one of them at most;
       5. ALGORITHM is there, and its matrices have the small program's shapes, once or nested;
       6. it computes the same: the tensors are equal, in fractions;
