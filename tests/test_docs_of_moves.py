@@ -16,7 +16,7 @@ from tests.goldens import ROOT
 # To undo them would take several moves, or a text that is lost.
 NO_INVERSE = {
     "unwrap", "drop_guard", "expand_dim", "drop_dim", "elide_copy", "forward", "use_kept", "contract",
-    "drop_dead", "merge_reduction", "divide_again",
+    "drop_dead", "merge_reduction", "divide_again", "bilinear",
 }  # fmt: skip
 
 

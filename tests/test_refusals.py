@@ -248,6 +248,11 @@ STORAGE = [
 XTY2 = heap(x="8,16", y="8,16", t="8,16")
 APART2 = "8 16 t[{0},{1}] = x[{0},{1}]\n8 16 y[{0},{1}] = t[{0},{1}]"
 LAYOUT = [
+    Case(0, "zero_fill q", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "no-such-place"),
+    Case(1, "zero_fill y", XTY, "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "interface"),
+    Case(1, "zero_fill t", heap(x="8", y="8") + "\nt f32 [8] heap -> t, u", "8 t[{0}] = x[{0}]\n8 u[{0}] = t[{0}]\n8 y[{0}] = u[{0}]", "not-shared"),
+    Case(2, "zero_fill t", heap(x="8", y="8", t="8 stack"), "8 t[{0}] = x[{0}]\n8 y[{0}] = t[{0}]", "not-materialised"),
+    Case(2, "zero_fill t", heap(x="8", y="8", t="8:N heap"), "8 t[{0}] = x[{0}]\n| y[{0}] = t[{0}]", "not-materialised"),
     Case(1, "swap_dims x 0 1", XTY2, APART2, "interface"),
     Case(2, "swap_dims t 2 1", XTY2, APART2, "no-such-dim"),
     Case(2, "swap_dims t 0 2", XTY2, APART2, "no-such-dim"),
@@ -455,7 +460,31 @@ REDUCTIONS = [
     Case(3, "merge_reduction p", SUMS, SUM_OF_SUMS.replace("{2}]\n", "{2}]*s[{0}]\n"), "touched"),
 ]  # fmt: skip
 
+WINDOW = heap(x="18", w="3", y="16")
+TAPS = "16 y[{0}] = 0\n8 2 3 y[{0}*2+{1}] += x[{0}*2+{1}+{2}]*w[{2}]"
+VOLUME = heap(x="6,6,6", w="3,3,3", y="4,4,4")
+TAPS_OF_VOLUME = "4 4 4 y[{0},{1},{2}] = 0\n4 4 4 3 3 3 y[{0},{1},{2}] += x[{0}+{3},{1}+{4},{2}+{5}]*w[{3},{4},{5}]"
+
 ALGEBRA = [
+    Case(1, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS, "policy"),
+    Case(2, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS.replace("*w", " + w"), "other-form", policy="algebraic"),
+    Case(2, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS.replace("+=", "max="), "other-form", policy="algebraic"),
+    Case(2, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS.replace("w[{2}]", "x[{2}]"), "other-form", policy="algebraic"),
+    Case(2, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS.replace("w[{2}]", "2"), "other-form", policy="algebraic"),
+    Case(2, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS + " if {0} < 5", "other-form", policy="algebraic"),
+    Case(2, "bilinear y#1@1 winograd_2_3 u", WINDOW.replace("f32", "i32"), TAPS, "other-form", policy="algebraic"),
+    Case(2, "bilinear y#1@1 winograd_2_3 u", WINDOW + "\ntable idx u8 [3] = 0 2 1", TAPS.replace("w[{2}]", "w[idx[{2}]]"), "other-form", policy="algebraic"),
+    Case(3, "bilinear y#1@1 winograd_2_3 u", WINDOW, "8 2 y[{0}*2+{1}] = 0\n| | 3 y[{0}*2+{1}] += x[{0}*2+{1}+{2}]*w[{2}]", "not-alone", policy="algebraic"),
+    Case(3, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS.replace("8 2 3", "8 2 3:u"), "not-alone", policy="algebraic"),
+    Case(3, "bilinear y#1@0 winograd_2_3 u", heap(x="4096", w="3", y="2048"), "2048 y[{0}] = 0\n1024 2 3 y[{0}*2+{1}] += x[{0}*2+{1}+{2}]*w[{2}]", "too-large", policy="algebraic"),
+    Case(4, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS.replace("8 2 3 y[{0}*2+{1}]", "4 2 3 y[{0}*2+{1}*4+{2}]"), "other-form", policy="algebraic"),
+    Case(4, "bilinear y#1@0 winograd_2_3 u", heap(x="8", w="3", y="8,8"), "8 8 y[{0},{1}] = 0\n2 3 y[{0},{0}] += x[{0}+{1}]*w[{1}]", "other-form", policy="algebraic"),
+    Case(5, "bilinear y#1@1 winograd_9_9 u", WINDOW, TAPS, "no-algorithm", policy="algebraic"),
+    Case(5, "bilinear y#1@1 winograd_4_3 u", WINDOW, TAPS, "other-shape", policy="algebraic"),
+    Case(6, "bilinear y#1@1 winograd_2_3 u", WINDOW, TAPS.replace("+{2}]*", "-{2}+2]*"), "not-the-same", policy="algebraic"),
+    Case(7, "bilinear y#1@0 winograd_4_3_usual u", VOLUME, TAPS_OF_VOLUME, "unstable", policy="algebraic"),
+    Case(8, "bilinear y#1@2 winograd_2_3 u", heap(x="18", y="16", t="3"), "16 y[{0}] = 0\n4 3 t[{1}] = x[{1}]\n| 2 2 3 y[{0}*4+{1}*2+{2}] += x[{0}*4+{1}*2+{2}+{3}]*t[{3}]", "written-inside", policy="algebraic"),
+    Case(9, "bilinear y#1@1 winograd_2_3 u", WINDOW + "\num f32 [] heap", "um[] = 1\n" + TAPS + "\ny[0] = um[]", "name-taken", policy="algebraic"),
     Case(1, "use_reciprocal y@1 r", RATIO, RATIOS, "policy"),
     Case(1, "use_reciprocal y@1 r", RATIO, RATIOS, "policy", policy="strict"),
     Case(2, "use_reciprocal y@1 r", RATIO, RATIOS.replace(" / ", "*"), "no-division", policy="algebraic"),

@@ -35,7 +35,7 @@ from tests.programs import SMALL, random_chain, random_program
 from tests.temporaries import TAKING, random_temporaries
 
 # Other terms, the same numbers.
-ONE_PASS = ("expand_moment", "sum_squares_again", "online_rescale", "sum_exp_again")
+ONE_PASS = ("expand_moment", "sum_squares_again", "online_rescale", "sum_exp_again", "bilinear")
 OTHER_TERMS = (
     "Not the same terms. Does the move stand on an equation that the oracle does not know? "
     'CONTRIBUTING.md, "Add a move", says where it learns one. The program after, then before:'

@@ -7,6 +7,7 @@ recorded lines.
 
 from __future__ import annotations
 
+from agents.passes.bilinear import use_fewer_products
 from agents.passes.channels import channels_in_lanes
 from agents.passes.contractions import tile_contractions
 from agents.passes.dense import dense_rows
@@ -39,6 +40,7 @@ def _by_structure(sketch: Sketch) -> None:
     """All steps but the last."""
     use_reciprocals(sketch)
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
+        use_fewer_products(sketch, provenance)
         channels_in_lanes(sketch, provenance)
         dense_rows(sketch, provenance)
         gather_windows(sketch, provenance)

@@ -50,10 +50,11 @@ def _spread(sketch: Sketch, path: Path) -> None:
 def share_work(sketch: Sketch) -> None:
     """Parallelise the best scope of each nest."""
     for number in range(len(sketch.program.body)):
-        _share(sketch, (number,))
+        share(sketch, (number,))
 
 
-def _share(sketch: Sketch, path: Path) -> None:
+def share(sketch: Sketch, path: Path) -> None:
+    """Parallelise the best scope of one nest, where there is enough to do."""
     program, threads = sketch.program, sketch.context.target.threads
     if not unmarked_at(program, path) or instances(program, path) < WORTH:
         return
@@ -65,7 +66,7 @@ def _share(sketch: Sketch, path: Path) -> None:
         return
     before = len(sketch.moves)
     for number in range(len(scope.body)):
-        _share(sketch, (*path, number))
+        share(sketch, (*path, number))
     if len(sketch.moves) == before and not alone and independent(sketch, path):
         sketch.may("parallelize", sketch.place(path))
 

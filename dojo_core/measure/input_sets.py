@@ -17,12 +17,14 @@ class InputSet:
     With ``patterns`` (names in ``patterns.py``) inputs on which algebraic moves are worst. Each of the
     ``leads``, an input with the dimensions that its slabs keep, is filled with them slab by slab, from the
     first one on; other inputs in every second slab but the first, so that they do not drown the leads.
-    ``tame``: usual inputs without NaN, infinities and numbers of extreme size.
+    ``tame``: usual inputs without NaN, infinities and numbers of extreme size. ``normwise``: a result may be off
+    by what moving each element by roundings of its input's largest one does, not by its own.
     """
 
     patterns: tuple[str, ...] = ()
     leads: tuple[tuple[str, tuple[int, ...]], ...] = ()
     tame: bool = False
+    normwise: bool = False
 
     @property
     def worst(self) -> bool:
@@ -33,4 +35,4 @@ class InputSet:
     def read(content: Mapping[str, Any]) -> InputSet:
         """From its fields as JSON has them."""
         leads = tuple((name, tuple(dims)) for name, dims in content["leads"])
-        return InputSet(tuple(content["patterns"]), leads, content["tame"])
+        return InputSet(tuple(content["patterns"]), leads, content["tame"], content["normwise"])

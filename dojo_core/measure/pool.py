@@ -12,6 +12,11 @@ where r is what the start program is off by in three of four rows, for their siz
 right may be luck. Short rows, sums above all, may also be small beside what was summed: the same goes for how
 far they move with the inputs' last bits, and each may be off by what nine of ten rows are.
 
+Where a sum of products may be computed by a bilinear algorithm (``worst.normwise``), the same goes for how far
+all rows move with roundings of the inputs' *largest* elements, twice that at least: 8 * 2 roundings of eps, twice
+the unit roundoff, are the growth of 32 that such an algorithm may have (``moves/algorithms.py``). The inputs are
+tame then, as nothing is promised beside an infinity.
+
 A sum of f16 or bf16 is rounded after every term, so that it depends on their order most of all. Where the
 policy lets them be regrouped, how far the references move when such sums are rounded once counts like what
 the start program is off by.
@@ -283,10 +288,25 @@ def _drowned(reference: Doubles) -> bool:
     return bool(lost.mean() > DROWNED_SHARE)
 
 
-def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, tame: bool = False) -> Pool:
+def rounding(values: Doubles, dtype: str, normwise: bool) -> Doubles:
+    """What one rounding of each element comes to, ``normwise`` of the largest finite one."""
+    size = np.abs(values)
+    if normwise:
+        size = np.full_like(size, np.where(np.isfinite(size), size, 0.0).max(initial=0.0))
+    return np.asarray(EPSILON[dtype] * size)
+
+
+def make_pool(
+    program: Program,
+    parameters: tuple[Parameter, ...],
+    seed: int,
+    tame: bool = False,
+    normwise: bool = False,
+) -> Pool:
     """Draw inputs and compute their references. Takes seconds for large arrays.
 
-    ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size.
+    ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size. ``normwise``: inputs
+    move by roundings of their largest elements, for every output.
     Raises Undefined.
     """
     fault = settled(program)
@@ -317,13 +337,16 @@ def make_pool(program: Program, parameters: tuple[Parameter, ...], seed: int, ta
             break
 
     sensitivity: dict[str, Doubles] = {}
-    short = [p for p in outputs if p.dtype in EPSILON and columns(p.shape) < SHORT_ROW]
+    short = [p for p in outputs if p.dtype in EPSILON and (normwise or columns(p.shape) < SHORT_ROW)]
     if short:
         moved = {}
         for p in wanted:
-            spread = EPSILON.get(p.dtype, 0.0)
-            factor = 1 + spread * rng.uniform(-1, 1, p.shape)
-            moved[p.name] = given[p.name].astype(np.float64) * factor if spread else given[p.name]
+            turn = rng.uniform(-1, 1, p.shape)
+            moved[p.name] = given[p.name]
+            if p.dtype in EPSILON:
+                values = given[p.name].astype(np.float64)
+                with np.errstate(all="ignore"):
+                    moved[p.name] = values + turn * np.copysign(rounding(values, p.dtype, normwise), values)
         with np.errstate(all="ignore"):
             others = references(program, moved)
             sensitivity = {p.name: distance(others[p.name], expected[p.name], p, True) for p in short}

@@ -76,7 +76,7 @@ def cached_pool(
 def _made(program: Program, parameters: tuple[Parameter, ...], seed: int, chosen: InputSet) -> Pool:
     if chosen.worst:
         return make_worst_pool(program, parameters, seed, chosen)
-    return make_pool(program, parameters, seed, chosen.tame)
+    return make_pool(program, parameters, seed, chosen.tame, chosen.normwise)
 
 
 def _save(pool: Pool, folder: Path) -> None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from dojo_core.measure.input_sets import InputSet
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.measure.slabs import Kept, behind, kept_dimensions, sources, summed, takes_patterns
+from dojo_core.moves.bilinear import is_product_sum
 from dojo_core.moves.core import REGISTRY
 from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.tree import Program
@@ -24,12 +25,25 @@ def worst_inputs(program: Program, policy: str) -> tuple[str, ...]:
     """The patterns on which some move that a line from this start may have is worst, as they are drawn."""
     if policy != "algebraic":
         return ()
+    if normwise(program, policy):
+        return tuple(name for name in PATTERNS if name in REGISTRY["bilinear"].worst_inputs)
     floating = (
         leaf.op.function for leaf in program.leaves if program.buffer_of[leaf.op.target.array].dtype in FLOATS
     )
     functions = {"*" if function == "fma" else function for function in floating}  # ``expand`` parts it
     declared = {n for move in REGISTRY.values() if move.rewrites in functions for n in move.worst_inputs}
     return tuple(name for name in PATTERNS if name in declared)
+
+
+@lru_cache(maxsize=64)
+def normwise(program: Program, policy: str) -> bool:
+    """May a line from this start compute sums of products by bilinear algorithms, and rewrite nothing else?
+
+    Their results are as exact as the largest elements of their operands, and judged so. Where another algebraic
+    move has something to rewrite, all is judged as closely as that move promises.
+    """
+    sums = any(is_product_sum(program, leaf) for leaf in program.leaves)
+    return policy == "algebraic" and sums and not _rewritten(program)
 
 
 @lru_cache(maxsize=64)
@@ -41,7 +55,8 @@ def input_sets(program: Program, policy: str, tame: bool = False) -> tuple[Input
     small program has so many that each of these inputs meets each pattern. ``tame``: the usual inputs are to
     be so.
     """
-    usual = InputSet(tame=tame)
+    coarse = normwise(program, policy)
+    usual = InputSet(tame=tame or coarse, normwise=coarse)
     patterns = worst_inputs(program, policy)
     rewritten = _rewritten(program)
     leads = _leads(program, rewritten) if patterns else []
@@ -62,7 +77,7 @@ def input_sets(program: Program, policy: str, tame: bool = False) -> tuple[Input
         group = groups.pop(0) if groups else [min(leads, key=lambda lead: met[lead])]
         begin = min(met[lead] for lead in group)
         order = (*patterns[begin:], *patterns[:begin])
-        drawn.append(InputSet(order, tuple((lead.name, lead.kept) for lead in group)))
+        drawn.append(InputSet(order, tuple((lead.name, lead.kept) for lead in group), normwise=coarse))
         for lead in group:
             met[lead] += lead.slabs
     return (usual, *drawn)

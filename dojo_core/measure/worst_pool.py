@@ -12,6 +12,7 @@ So a row of an output may be off by
 
 The reference moves with inputs that are rounded, times what any order of n terms may add to that: up to the
 square root of n where they have one sign (N. Higham and T. Mary, SIAM Journal on Scientific Computing 2019).
+Where a bilinear algorithm may stand, it moves with roundings of the largest element that an input has (``pool.py``).
 m is what the start is off by in half of the rows, for their size, but eps at least. Where the start program
 gives infinity or NaN and the reference does not, the row is not judged.
 
@@ -47,6 +48,7 @@ from dojo_core.measure.pool import (
     narrow_orders,
     numbers,
     references,
+    rounding,
     to_double,
     unit,
 )
@@ -89,9 +91,9 @@ def make_worst_pool(program: Program, parameters: tuple[Parameter, ...], seed: i
         given[p.name] = moved[p.name] = numbers(inputs[p.name], p.dtype)
         if p.dtype in EPSILON:
             given[p.name] = values
-            error = EPSILON[p.dtype] * _growth(rows)[:, None] * rng.uniform(-1, 1, rows.shape)
             with np.errstate(all="ignore"):
-                moved[p.name] = slabs.back(rows * (1 + error), values)
+                error = np.copysign(rounding(rows, p.dtype, chosen.normwise), rows) * _growth(rows)[:, None]
+                moved[p.name] = slabs.back(rows + error * rng.uniform(-1, 1, rows.shape), values)
     outputs = [p for p in parameters if p.role == "out"]
     with np.errstate(all="ignore"):
         expected = references(program, given)

@@ -139,7 +139,9 @@ KINDS: dict[str, Any] = {
     "region": Place | str,  # a scope, or ``root``
     "number": int,
     "numbers": int,  # one or more, before none but a parameter that may be left out
-    **dict.fromkeys(("buffer", "name", "location", "access", "mode", "instruction", "word"), str),
+    **dict.fromkeys(
+        ("buffer", "name", "location", "access", "mode", "instruction", "algorithm", "word"), str
+    ),
 }
 
 

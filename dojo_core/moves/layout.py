@@ -15,7 +15,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
-from dojo_core.moves.nodes import provenances
+from dojo_core.moves.nodes import nest, provenances
 from dojo_core.moves.places import Place, place_of, resolve, scope_at, scopes
 from dojo_core.moves.storage import (
     BufferMove,
@@ -32,7 +32,7 @@ from dojo_core.program.dependence import System
 from dojo_core.program.integers import Constraint
 from dojo_core.program.must_writes import carried, coverage, unset
 from dojo_core.program.reaching import accesses_of
-from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Path, Program
+from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Number, Op, Path, Program
 from dojo_core.program.validity import owner_path
 
 
@@ -172,6 +172,63 @@ class PadDim(_LayoutMove[tuple[str, int, int]]):
         name, k, _ = arguments
         size = buffer_named(context.program, name).dims[k].size
         return Move("unpad_dim", (name, k, size))
+
+
+@register
+class ZeroFill(_LayoutMove[tuple[str]]):
+    """Set all of a temporary to 0 before anything else is written there, as padding with zeros does.
+
+    ``zero_fill B``
+
+    Before::
+
+        t f32 [58] heap
+        54 t[{0}] = x[{0}]
+        54 y[{0}] = t[{0}]
+
+    After ``zero_fill t``::
+
+        t f32 [58] heap
+        58 t[{0}] = 0
+        54 t[{0}] = x[{0}]
+        54 y[{0}] = t[{0}]
+
+    Legal iff
+      1. B holds no input or output, and one array alone;
+      2. it is on the heap, and all of its dimensions are materialised.
+    """
+
+    name = "zero_fill"
+    parameters = (Parameter("buffer", "buffer"),)
+
+    def candidates(self, context: Context) -> Iterator[tuple[str]]:
+        for buffer in temporaries(context.program):
+            yield (buffer.name,)
+
+    def plan(self, context: Context, arguments: tuple[str]) -> Program | Refusal:
+        program = context.program
+        buffer = buffer_named(program, arguments[0])
+        refusal = interface_refusal(program, buffer)  # 1
+        if refusal is not None:
+            return refusal
+        if len(buffer.arrays) > 1:
+            return structural(Code.NOT_SHARED, f"{buffer.name} holds several arrays: unshare it first.")
+        if buffer.location != "heap" or not all(dim.materialised for dim in buffer.dims):  # 2
+            return structural(
+                Code.NOT_MATERIALISED, f"{buffer.name} is not one array on the heap for all iterations."
+            )
+        fresh = provenances(context)
+        (array,) = buffer.arrays
+        element = Access(array, tuple(Affine.iterator(k) for k in range(len(buffer.dims))))
+        fill = nest(
+            [d.size for d in buffer.dims], Op(element, "", "", (Number(0),), provenance=next(fresh)), fresh
+        )
+        first = min(leaf.path[0] for leaf in program.leaves if array in {a.array for a in leaf.op.elements})
+        return program.splice((first,), 0, (fill,))
+
+    def inverse(self, context: Context, arguments: tuple[str], result: Program) -> Move:
+        (array,) = buffer_named(context.program, arguments[0]).arrays
+        return Move("drop_dead", (Place(array, 0),))
 
 
 @register

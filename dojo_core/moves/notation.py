@@ -21,6 +21,7 @@ _KIND_WORDS = {
     "location": "a location such as stack", "access": "an access such as x[{0}+1,{1}]",
     "number": "a whole number", "numbers": "whole numbers", "mode": "guard or free",
     "instruction": "an instruction such as vpdpbusd",
+    "algorithm": "an algorithm such as winograd_2_3",
     "region": "root or a scope such as t@0", "word": "a place, a name or a number",
 }  # fmt: skip
 

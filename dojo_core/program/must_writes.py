@@ -61,6 +61,10 @@ def coverage(
             if read.leaf.scopes[depth].mark in ("", "u")  # else its iterations have no order
         ]
         before.sort(key=lambda each: (-each[0], each[2]))
+    if any_value and before:  # to find out what padding is takes longest, and rarely brings a write nearer
+        whole = coverage(read, accesses, earlier=earlier)
+        if whole is not None and whole[0] == before[0][0]:
+            return whole
     for depth, group in groupby(before, lambda each: each[0]):
         for _, write, carried in group:
             sides = _uncovered_sides(write, read, depth, accesses if any_value else (), carried)
@@ -68,7 +72,8 @@ def coverage(
                 continue
             if not sides:
                 return depth, (write,)
-            partial.append((write, sides))
+            if all(sides != known for _, known in partial):  # the later one defines what both reach
+                partial.append((write, sides))
         # implied: one alone leaves its sides uncovered
         if len(partial) > 1 and _covers_together(read, [sides for _, sides in partial]):
             return depth, tuple(write for write, _ in partial)

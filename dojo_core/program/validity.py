@@ -413,9 +413,10 @@ def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], 
         # implied: all accesses share the scopes of the owner, so coverage looks no further out
         if depth < owner:
             return partial(_outlived, definitions, read, buffer, owner)
-        for definition in definitions:
-            for write in writes:
-                witness = _clobber(definition, write, read, depth, materialised, collapsed)
+        for write in writes:
+            apart = _apart(write, read, depth, collapsed)
+            for definition in definitions if apart else ():
+                witness = _clobber(definition, write, read, depth, materialised, apart)
                 if witness is not None:
                     return partial(_clobbered, definition, write, read, buffer, witness)
     return None
@@ -511,13 +512,34 @@ def _raced(a: MemoryAccess, b: MemoryAccess, depth: int, buffer: Buffer, witness
     )
 
 
+_Apart = tuple[int, str] | None
+
+
+def _apart(write: MemoryAccess, read: MemoryAccess, depth: int, collapsed: Sequence[int]) -> Sequence[_Apart]:
+    """How a write in the same iteration of the first ``depth`` scopes may be to another logical cell than a read:
+    in a dimension that is not materialised, on which side; None: it is, of another array."""
+    if write.element.array != read.element.array:
+        return [None]
+    return [
+        (k, relation)
+        for k in collapsed
+        for relation in ("<", ">")
+        if not (
+            # implied: what surely sets each element of a range that is looked up clobbers others of it
+            isinstance(write.element.index[k], Affine)
+            and write.element.index[k] == read.element.index[k]
+            and all(d < depth for d in read.element.index[k].depths)
+        )
+    ]
+
+
 def _clobber(
     definition: MemoryAccess,
     write: MemoryAccess,
     read: MemoryAccess,
     depth: int,
     materialised: Sequence[int],
-    collapsed: Sequence[int],
+    apart: Sequence[_Apart],
 ) -> Witness | None:
     """A write to the read's physical cell, another logical one, between definition and read.
 
@@ -525,24 +547,6 @@ def _clobber(
     read, so only instances inside it matter.
     """
     if not (precedes(definition, write, depth) and precedes(write, read, depth)):
-        return None
-    same_array = write.element.array == read.element.array
-    apart: list[tuple[int, str] | None]
-    if same_array:
-        apart = [
-            (k, relation)
-            for k in collapsed
-            for relation in ("<", ">")
-            if not (
-                # implied: what surely sets each element of a range that is looked up clobbers others of it
-                isinstance(write.element.index[k], Affine)
-                and write.element.index[k] == read.element.index[k]
-                and all(d < depth for d in read.element.index[k].depths)
-            )
-        ]
-    else:
-        apart = [None]
-    if not apart:
         return None
     # The definition's instance is the last that writes the cell: iterators that the cell does not
     # depend on stand at their end.
