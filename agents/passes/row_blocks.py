@@ -18,7 +18,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.tree import Leaf, Provenance
 from dojo_core.recipes import Sketch
 
-BLOCK = 16  # of a core's cache, the share that a block of one array may take
+BLOCK = 8  # of a core's cache, the share that a block of one array may take
 PANELS = 2  # of it the share that the panels may take
 
 
