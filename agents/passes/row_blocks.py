@@ -15,6 +15,7 @@ from agents.passes.threads import BALANCED, balance
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named, temporaries
 from dojo_core.program.affine import Affine
+from dojo_core.program.target import lanes_of
 from dojo_core.program.tree import Leaf, Provenance
 from dojo_core.recipes import Sketch
 
@@ -57,8 +58,18 @@ def _block(sketch: Sketch, name: str) -> None:
         packed |= _outwards(sketch, sketch.provenance(path), dim)
     for array, along in arrays.items():
         sketch.play("split_dim", array, along, size)
+        _align(sketch, array, along + 1)
     if sum(buffer_named(sketch.program, each).bytes for each in packed) > target.cache_bytes // PANELS:
         raise NoSuchPlace("No cache would keep the panels from block to block.")
+
+
+def _align(sketch: Sketch, array: str, rows: int) -> None:
+    """Let the rows of an array begin where vectors do: one that lies in two lines of a cache takes two accesses."""
+    buffer = buffer_named(sketch.program, array)
+    last = len(buffer.dims) - 1
+    width, size = max(lanes_of({buffer.dtype}, sketch.context.target), default=1), buffer.dims[last].size
+    if last != rows and size > width and size % width:
+        sketch.may("pad_dim", array, last, -(-size // width) * width)
 
 
 def _tiled(sketch: Sketch, name: str) -> bool:
