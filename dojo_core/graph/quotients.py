@@ -24,8 +24,8 @@ from dojo_core.graph.emission import canonical, parsed
 from dojo_core.primitives.builder import nest
 from dojo_core.primitives.elision import accessing
 from dojo_core.program.affine import Affine
-from dojo_core.program.tables import Index
-from dojo_core.program.tree import Access, Buffer, Leaf, Node, Number, Op, Program, Scope
+from dojo_core.program.tables import Index, affine
+from dojo_core.program.tree import Access, Leaf, Node, Number, Op, Program, Scope
 
 SUMS = "sums"  # what is divided later: canonical names follow
 
@@ -52,43 +52,41 @@ def divided_late(program: Program) -> Program:
 
 
 def _weighted(program: Program, quotient: Leaf) -> _Weighted | None:
-    """The sum whose weights an operation gives; None where it gives none of a softmax."""
-    op, leaves = quotient.op, program.leaves
-    array = op.target.array
-    if op.function != "/" or op.accumulate or op.guard or len(op.sources) != 2 or array in program.interface:
+    """The sum whose weights an operation gives; None where it gives none of a softmax, or where others read
+    them too."""
+    op = quotient.op
+    if op.function != "/" or op.accumulate or op.guard or op.indirect or len(op.sources) != 2:
         return None
     dividend, divisor = op.sources
-    readers = [leaf for leaf in leaves if array in {access.array for access in leaf.op.reads}]
-    writers = [leaf for leaf in leaves if leaf.op.target.array == array]
-    if len(readers) != 1 or len(writers) != 1 or not _plain(op.target.index):
-        return None
-    if "exp" not in {leaf.op.function for leaf in leaves if leaf.op.target.array == dividend.array}:
+    readers = _readers(program, op.target.array)
+    exponentials = "exp" in {leaf.op.function for leaf in _writers(program, dividend.array)}
+    if len(readers) != 1 or len(_writers(program, op.target.array)) != 1 or not exponentials:
         return None
     total = readers[0]
-    target, read = total.op.target, [access for access in total.op.reads if access.array == array]
-    is_sum = total.op.accumulate == "+" and total.op.function == "*" and not total.op.guard
-    if not is_sum or len(read) != 1 or not _plain(read[0].index) or not _plain(target.index):
+    weights = [access for access in total.op.sources if access.array == op.target.array]
+    indices = [access.index for access in (op.target, total.op.target, *weights)]
+    if len(weights) != 1 or not all(map(_plain, indices)) or not _summed_from_zero(program, total):
         return None
-    accesses = (target, dividend, divisor, *op.elements[:1])
-    if len({program.buffer_of[access.array].dtype for access in accesses}) != 1:
+    arrays = {op.target.array, dividend.array, divisor.array}
+    dtypes = {program.buffer_of[array].dtype for array in (*arrays, total.op.target.array)}
+    made = [leaf for each in op.sources for leaf in _writers(program, each.array)]
+    settled = not arrays & set(program.interface) and all(leaf.path < quotient.path for leaf in made)
+    if not settled or dtypes not in ({"f32"}, {"f64"}):
         return None
-    if divisor.array in program.interface or program.buffer_of[target.array].dtype not in ("f32", "f64"):
-        return None
-    images = {form.depths[0]: its for form, its in zip(op.target.index, read[0].index, strict=True)}
-    if not all(isinstance(form, Affine) for access in op.sources for form in access.index):
-        return None
-    moved = [
-        Access(access.array, tuple(form.substitute(images) for form in access.index)) for access in op.sources
-    ]
-    spatial = {depth for form in target.index for depth in form.depths}
-    if not {depth for form in moved[1].index for depth in form.depths} <= spatial:
-        return None
-    others = [leaf for leaf in leaves if leaf.op.target.array == target.array and leaf is not total]
-    begun = [leaf for leaf in others if leaf.op.operands == (Number(0),) and leaf.path < total.path]
-    early = [leaf for leaf in leaves if target in leaf.op.reads and leaf.path < total.path]
-    if len(others) != 1 or begun != others or others[0].op.accumulate or early:
-        return None
-    return _Weighted(op, total, moved[0], moved[1])
+    images = {
+        form.depths[0]: affine(its) for form, its in zip(op.target.index, weights[0].index, strict=True)
+    }
+    moved = divisor.substitute(images)
+    same = _depths(moved) <= _depths(total.op.target)
+    return _Weighted(op, total, dividend.substitute(images), moved) if same else None
+
+
+def _writers(program: Program, array: str) -> list[Leaf]:
+    return [leaf for leaf in program.leaves if leaf.op.target.array == array]
+
+
+def _readers(program: Program, array: str) -> list[Leaf]:
+    return [leaf for leaf in program.leaves if array in {access.array for access in leaf.op.reads}]
 
 
 def _plain(index: Sequence[Index]) -> bool:
@@ -97,41 +95,54 @@ def _plain(index: Sequence[Index]) -> bool:
     return len(along) == len(set(along)) == len(index)
 
 
-def _rewritten(program: Program, weighted: _Weighted) -> Program:
-    total, target = weighted.total, weighted.total.op.target
-    kept = program.buffer_of[target.array]
+def _summed_from_zero(program: Program, total: Leaf) -> bool:
+    """Is an operation a sum of products that begins with zeros, and that nobody reads before it ends?"""
+    op = total.op
+    others = [leaf.op for leaf in _writers(program, op.target.array) if leaf is not total]
+    begun = len(others) == 1 and others[0].operands == (Number(0),) and not others[0].accumulate
+    early = [leaf for leaf in _readers(program, op.target.array) if leaf.path < total.path]
+    return op.accumulate == "+" and op.function == "*" and not op.guard and begun and not early
 
-    def changed(node: Node) -> Node | None:
-        if isinstance(node, Scope):
-            body = tuple(each for child in node.body if (each := changed(child)) is not None)
-            return replace(node, body=body) if body else None
-        if node is weighted.quotient:
-            return None
-        if node.target.array != target.array:
-            return node
-        return accessing(node, summed)
+
+def _rewritten(program: Program, weighted: _Weighted) -> Program:
+    total = weighted.total
+    target = total.op.target
+    kept = program.buffer_of[target.array]
 
     def summed(access: Access) -> Access:
         if access.array == target.array:
-            return Access(SUMS, access.index)
+            return replace(access, array=SUMS)
         return weighted.dividend if access.array == weighted.quotient.target.array else access
 
-    depths = sorted({depth for form in target.index for depth in form.depths})
-    order = {depth: Affine.iterator(number) for number, depth in enumerate(depths)}
-    divided = Op(*(_at(each, order) for each in (target,)), "", "/", (
-        _at(Access(SUMS, target.index), order), _at(weighted.divisor, order),
-    ))  # fmt: skip
-    after = nest([total.scopes[depth].size for depth in depths], (divided,))
-    root = total.path[0]
-    body = [each for node in program.body[: root + 1] if (each := changed(node)) is not None]
-    body += after
-    body += [each for node in program.body[root + 1 :] if (each := changed(node)) is not None]
-    buffers = (*program.buffers, Buffer(SUMS, kept.dtype, kept.dims, "heap", (SUMS,)))
+    def changed(nodes: Sequence[Node]) -> tuple[Node, ...]:
+        result = list[Node]()
+        for node in nodes:
+            if isinstance(node, Scope):
+                if body := changed(node.body):
+                    result.append(replace(node, body=body))
+            elif node is not weighted.quotient:
+                result.append(accessing(node, summed) if node.target.array == target.array else node)
+        return tuple(result)
+
+    spatial = sorted(_depths(target))
+    own = {depth: Affine.iterator(number) for number, depth in enumerate(spatial)}
+    operands = replace(target, array=SUMS), weighted.divisor
+    divided = Op(target.substitute(own), "", "/", tuple(each.substitute(own) for each in operands))
+    after = total.path[0] + 1
     made = Program.make(
-        program.name, program.inputs, program.outputs, buffers, tuple(body), domains=program.domains
+        program.name,
+        program.inputs,
+        program.outputs,
+        (*program.buffers, replace(kept, name=SUMS, location="heap", arrays=(SUMS,))),
+        (
+            *changed(program.body[:after]),
+            *nest([total.scopes[depth].size for depth in spatial], (divided,)),
+            *changed(program.body[after:]),
+        ),
+        domains=program.domains,
     )
     return parsed(canonical(made)[0].text)
 
 
-def _at(access: Access, images: dict[int, Affine]) -> Access:
-    return Access(access.array, tuple(form.substitute(images) for form in access.index))
+def _depths(access: Access) -> set[int]:
+    return {depth for form in access.index for depth in form.depths}
