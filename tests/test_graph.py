@@ -79,6 +79,26 @@ def test_attention_is_one_kernel_and_gives_its_heads_side_by_side() -> None:
     check(graph, inputs, mixed @ m.constants["w"])
 
 
+def test_attention_divides_behind_the_product() -> None:
+    """Once for each result, in place of once for each weight."""
+    m = Drawn()
+    graph = m.model(attention(m, *(m.input(name, 2, 6, 4) for name in "qkv")))
+    (kernel,) = graph.kernels.values()
+    assert kernel.program.text.splitlines()[-3:] == [
+        "2 6 4 t7[{0},{1},{2}] = 0",
+        "2 6 4 6 t7[{0},{1},{2}] += t5[{0},{1},{3}]*x3[{0},{3},{2}]",
+        "2 6 4 y1[{0},{1},{2}] = t7[{0},{1},{2}] / t6[{0},{1}]",
+    ]
+
+
+def test_weights_that_are_wanted_are_divided_where_they_are_made() -> None:
+    m = Drawn()
+    q, k, v = m.input("q", 6, 4), m.input("k", 4, 6), m.input("v", 6, 4)
+    weights = m.softmax(m.matmul(q, k))
+    (kernel,) = m.model(m.matmul(weights, v), weights).kernels.values()
+    assert "6 6 y1[{0},{1}] = t4[{0},{1}] / t5[{0}]" in kernel.program.text
+
+
 def test_two_products_with_a_normalisation_between_them_are_two_kernels() -> None:
     """Only a softmax of data, read by a product with data, is attention."""
     m = Drawn()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from dojo_core.primitives import Array, Builder, contract, elementwise, reduce
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from tests.test_passes import WIDE
 from tests.test_passes_fusion import lines
@@ -60,18 +61,18 @@ def test_terms_and_columns_that_no_tile_takes_are_summed_apart():
 SMALL = replace(WIDE, cache_bytes=32 << 10)
 
 
-def attention(b: Builder, axis: int) -> Array:
-    """Two heads of 64 queries and 32 keys, the softmax along an axis of the scores."""
-    q, k, v = (b.input(name, "f32", (2, size, 16)) for name, size in (("q", 64), ("k", 32), ("v", 32)))
+def attention(b: Builder, axis: int, keys: int = 32) -> Array:
+    """Two heads of 64 queries, the softmax along an axis of the scores."""
+    q, k, v = (b.input(name, "f32", (2, size, 16)) for name, size in (("q", 64), ("k", keys), ("v", keys)))
     scores = contract(b, "hmd,hnd->hmn", q, k)
     e = elementwise(b, "exp", elementwise(b, "-", scores, reduce(b, "max", scores, axis, keepdims=True)))
     p = elementwise(b, "/", e, reduce(b, "+", e, axis, keepdims=True))
     return contract(b, "hmn,hnd->hmd", p, v)
 
 
-def buffers(program: Program, *names: str) -> list[str]:
+def buffers(program: Program, *names: str, target: Target = SMALL) -> list[str]:
     """Of the program that the pass makes."""
-    return [line for line in lines(program, SMALL) if line.split()[0] in names and line.split()[1] == "f32"]
+    return [line for line in lines(program, target) if line.split()[0] in names and line.split()[1] == "f32"]
 
 
 def test_scores_of_attention_are_made_and_used_a_block_of_rows_at_a_time():
@@ -83,6 +84,13 @@ def test_scores_of_attention_are_made_and_used_a_block_of_rows_at_a_time():
         "t1 f32 [2:N, 4:N, 16, 32] stack",
         "t6 f32 [2:N, 4:N, 16, 32] stack",
     ]
+
+
+def test_rows_of_a_block_begin_where_vectors_do_and_share_memory_for_which_the_stack_has_no_room():
+    b = Builder("k")
+    b.output("y", attention(b, -1, keys=40))
+    small = replace(SMALL, stack_bytes=9 << 10)
+    assert buffers(b.program(), "t1", "t6", target=small) == ["t1 f32 [2:N, 4:N, 16, 48] stack -> t6, t1"]
 
 
 def test_scores_that_all_rows_have_a_part_in_are_kept():

@@ -15,10 +15,12 @@ from agents.passes.threads import BALANCED, balance
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named, temporaries
 from dojo_core.program.affine import Affine
+from dojo_core.program.target import lanes_of
 from dojo_core.program.tree import Leaf, Provenance
 from dojo_core.recipes import Sketch
 
-BLOCK = 16  # of a core's cache, the share that a block of one array may take
+BLOCK = 16  # of a core's cache, the share that a block of one array is to take
+LARGE = 6  # the share that the smallest block may take, where the tiles of a nest divide no other
 PANELS = 2  # of it the share that the panels may take
 
 
@@ -35,8 +37,8 @@ def _block(sketch: Sketch, name: str) -> None:
     if dim < 0 or len(buffer.arrays) != 1 or not _tiled(sketch, name):
         raise NoSuchPlace("No tiles write rows of it.")
     row = buffer.bytes // math.prod(d.size for d in buffer.dims[:-1])
-    rows, most = buffer.dims[dim].size, target.cache_bytes // BLOCK // row
-    if rows <= most:
+    rows, wished, most = buffer.dims[dim].size, *(target.cache_bytes // n // row for n in (BLOCK, LARGE))
+    if rows <= wished:
         raise NoSuchPlace("The cache has room for all of it.")
     arrays, scopes = _chain(sketch, name, dim)
     steps = math.lcm(*scopes.values())
@@ -48,7 +50,7 @@ def _block(sketch: Sketch, name: str) -> None:
     ]
     if not fitting:
         raise NoSuchPlace("No block divides the rows, and these among threads.")
-    size = fitting[-1]
+    size = max((each for each in fitting if each <= wished), default=fitting[0])
     packed = set[str]()
     for provenance, step in scopes.items():
         path = sketch.path(provenance)
@@ -57,8 +59,18 @@ def _block(sketch: Sketch, name: str) -> None:
         packed |= _outwards(sketch, sketch.provenance(path), dim)
     for array, along in arrays.items():
         sketch.play("split_dim", array, along, size)
+        _align(sketch, array, along + 1)
     if sum(buffer_named(sketch.program, each).bytes for each in packed) > target.cache_bytes // PANELS:
         raise NoSuchPlace("No cache would keep the panels from block to block.")
+
+
+def _align(sketch: Sketch, array: str, rows: int) -> None:
+    """Let the rows of an array begin where vectors do: a vector in two lines of a cache is two accesses."""
+    buffer = buffer_named(sketch.program, array)
+    last = len(buffer.dims) - 1
+    width, size = max(lanes_of({buffer.dtype}, sketch.context.target), default=1), buffer.dims[last].size
+    if last != rows and size > width and size % width:
+        sketch.may("pad_dim", array, last, -(-size // width) * width)
 
 
 def _tiled(sketch: Sketch, name: str) -> bool:

@@ -24,8 +24,24 @@ def place_temporaries(sketch: Sketch) -> None:
         close = buffer.bytes <= sketch.context.target.cache_bytes // 2 and not all(
             d.materialised for d in buffer.dims
         )
-        if close and buffer.location == "heap":
-            sketch.may("set_location", name, "stack")
+        if close and buffer.location == "heap" and not sketch.may("set_location", name, "stack"):
+            _share(sketch, name)
+
+
+def _share(sketch: Sketch, name: str) -> None:
+    """Let an array for which the stack has no room have the memory of one like it that is there."""
+    buffer = buffer_named(sketch.program, name)
+    alike = [
+        other.name
+        for other in temporaries(sketch.program)
+        if (other.dtype, other.dims, other.location) == (buffer.dtype, buffer.dims, "stack")
+    ]
+    for other in alike:
+        with sketch.attempt():
+            sketch.play("set_location", other, "heap")
+            sketch.play("share_buffer", name, other)
+            sketch.play("set_location", other, "stack")
+            return
 
 
 def _reuse(sketch: Sketch, name: str) -> None:

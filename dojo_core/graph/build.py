@@ -15,6 +15,7 @@ from dojo_core.graph.known import worked_out
 from dojo_core.graph.nodes import GraphError, Kind, Node, Tensor
 from dojo_core.graph.packing import liked_order, reordered
 from dojo_core.graph.partition import partition
+from dojo_core.graph.quotients import divided_late
 from dojo_core.graph.traits import Traits, traits
 from dojo_core.graph.wiring import Unit, wired
 from dojo_core.primitives import BuildError, identifier
@@ -144,7 +145,8 @@ def _kernels(
         made: list[tuple[Unit, Emitted]] = []
         for unit in wires.units:
             try:
-                made.append((unit, emitted(unit.nodes, tensors, constants, unit.outputs)))
+                each = emitted(unit.nodes, tensors, constants, unit.outputs)
+                made.append((unit, replace(each, program=divided_late(each.program))))
             except BuildError as fault:
                 members = {node.name for node in unit.nodes if node.kind is not Kind.VIEW}
                 if len(members) < 2 or members <= alone:
