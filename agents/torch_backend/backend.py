@@ -59,9 +59,11 @@ def _compiled(module: torch.fx.GraphModule, inputs: Sequence[Any], settings: Set
         function, part = compiled(module, inputs, settings, _weights(module, inputs) if frozen else {})
     except NothingTaken:
         return module.forward  # as it was traced: broken down it would be slower
-    if key and part is not None:
+    if part is None:
+        return disable(function, reason="it is compiled by the Dojo")
+    if key:
         keep(key, part)
-    return disable(function, reason="it is compiled by the Dojo")
+    return disable(part, reason="it is compiled by the Dojo")  # what AOTAutograd does around it is not needed
 
 
 def _frozen() -> bool:

@@ -113,8 +113,13 @@ class Part:
             self._model = Model(graph, choice(graph, self._settings), self._settings.policy)
         except GraphError as fault:
             raise Refusal(str(fault).rstrip(".")) from fault
-        wanted = {result.name for result in self.interface.results if isinstance(result, Port)}
-        self._direct = wanted == {*self._model.computed}
+        # What a call looks up is worked out here: where data has pushed Python out of the caches, each object
+        # that a call touches costs as much as a hundred operations.
+        interface, checked = self.interface, self._model.checked
+        self._outputs = tuple(result for result in interface.results if isinstance(result, Port))
+        self._direct = {port.name for port in self._outputs} == {*self._model.computed}
+        self._inputs = tuple(interface.ports.items())
+        self._checked = tuple((k, port) for k, port in self._inputs if port.name in checked)
         log.info(
             "Compiled: %(build).1f s for the graph, %(play).1f s for programs, %(compile).1f s for code, "
             "%(prepare).1f s for weights.",
@@ -125,14 +130,14 @@ class Part:
                 "prepare": self._model.prepare_seconds,
             },
         )
-        self._versions = {k: _version(tensor) for k, tensor in self._fixed.items()}
+        self._fixed_at = tuple(self._fixed)
+        self._versions = [_version(tensor) for tensor in self._fixed.values()]
 
     def __call__(self, *given: torch.Tensor) -> list[Any]:
         """Raises IndexError where a place that is data lies beyond what it leads to."""
-        changed = {k: given[k] for k, was in self._versions.items() if _version(given[k]) != was}
-        if changed:
+        if [_version(given[k]) for k in self._fixed_at] != self._versions:
             with self._lock:
-                self._fixed = {**self._fixed, **changed}
+                self._fixed = {k: given[k] for k in self._fixed_at}
                 self._compile()
         _threads(torch.get_num_threads())
         try:
@@ -146,13 +151,17 @@ class Part:
 
     def _run(self, given: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
         """Results by name, which kernels write where the tensors lie."""
-        ports = self.interface.ports
-        inputs = {port.name: port.dense(given[k]) for k, port in ports.items()}
-        for k, port in ports.items():
-            if port.name in self._model.checked:
-                self._model.check(port.name, port.values(given[k]))
-        outputs = {port.name: port.empty() for port in self.interface.results if isinstance(port, Port)}
-        self._model.run_at({name: tensor.data_ptr() for name, tensor in (inputs | outputs).items()})
+        for k, port in self._checked:
+            self._model.check(port.name, port.values(given[k]))
+        inputs = [port.dense(given[k]) for k, port in self._inputs]  # copies live until the run is over
+        places = {
+            port.name: tensor.data_ptr() for (_, port), tensor in zip(self._inputs, inputs, strict=True)
+        }
+        outputs: dict[str, torch.Tensor] = {}
+        for port in self._outputs:
+            outputs[port.name] = tensor = port.empty()
+            places[port.name] = tensor.data_ptr()
+        self._model.run_at(places)
         return outputs
 
     def _run_on_arrays(self, given: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -160,11 +169,7 @@ class Part:
         values = self._model.run(
             {port.name: port.values(given[k]) for k, port in self.interface.ports.items()}
         )
-        return {
-            port.name: port.tensor(values[port.name])
-            for port in self.interface.results
-            if isinstance(port, Port)
-        }
+        return {port.name: port.tensor(values[port.name]) for port in self._outputs}
 
 
 def _version(tensor: torch.Tensor) -> tuple[int, int]:

@@ -68,6 +68,7 @@ class Model:
         self.choose_seconds, self.compile_seconds = chosen - begin, time.perf_counter() - chosen
         self.workspace_bytes = max((code.workspace_bytes for code in codes.values()), default=0)
         self._workspace = aligned(self.workspace_bytes)
+        self._workspace_at = self._workspace.ctypes.data
         places = plan(graph)
         self.memory_bytes = places.bytes
         self._memory = aligned(places.bytes)
@@ -135,7 +136,7 @@ class Model:
             made = {array: aligned(program.buffer_of[array].bytes) for array in program.outputs}
             given = [_dense(self.graph.constants[name]) for name in names]
             pointers = [values.ctypes.data for values in (*given, *made.values())]
-            function((ctypes.c_void_p * len(pointers))(*pointers), self._workspace.ctypes.data)
+            function((ctypes.c_void_p * len(pointers))(*pointers), self._workspace_at)
             self._copies[key] = made
         return self._copies[key]
 
@@ -157,9 +158,8 @@ class Model:
         ``check``."""
         with self._lock:
             self._bind(places)
-            workspace = self._workspace.ctypes.data
             for function, pointers in self._steps:
-                function(pointers, workspace)
+                function(pointers, self._workspace_at)
 
     def profile(self, inputs: Mapping[str, Any], runs: int = 10) -> list[Share]:
         """How long each call takes in whole runs of the model, one after the other: the least of several.
@@ -171,11 +171,10 @@ class Model:
         least = [float("inf")] * len(self._steps)
         with self._lock:
             self._bind(self._places(given, outputs))
-            workspace = self._workspace.ctypes.data
             for _ in range(runs):
                 for number, (function, pointers) in enumerate(self._steps):
                     begin = time.perf_counter()
-                    function(pointers, workspace)
+                    function(pointers, self._workspace_at)
                     least[number] = min(least[number], time.perf_counter() - begin)
         total = sum(least)
         return [
