@@ -347,6 +347,7 @@ def main() -> None:
     parser.add_argument("--report", action=kernelbench_report.Report, help="what a file of rows comes to")
     parser.add_argument("--levels", default="1,2", help="such as 1,2,3")
     parser.add_argument("--only", default="", help="problems whose file has this in its name")
+    parser.add_argument("--every", type=int, default=1, help="one problem of so many: a sample")
     parser.add_argument("--against", default="eager", help="eager,inductor")
     parser.add_argument(
         "--budget", type=int, default=0, help="programs that a search measures for each problem"
@@ -359,7 +360,7 @@ def main() -> None:
     given = parser.parse_args()
     folders = [given.path / "KernelBench" / f"level{level}" for level in given.levels.split(",")]
     paths = [path for folder in folders for path in sorted(folder.glob("*.py"), key=_problem)]
-    paths = [path for path in paths if given.only in path.name]
+    paths = [path for path in paths if given.only in path.name][:: given.every]
     if not paths:
         parser.error(f"{given.path} has no such problem: is it a checkout of KernelBench?")
 
