@@ -88,7 +88,12 @@ class Pipeline:
 
     def hot(self, program: Program, seconds: Mapping[Path, float]) -> tuple[Hot, ...]:
         """The pieces that take most of the time, by their share. The ``seconds`` of each node (``()``: of the
-        whole) are parted by the model's cycles of the pieces that are told to be its own."""
+        whole), without those of what it holds, are parted by the model's cycles of the pieces that are told
+        to be its own."""
+        alone = dict(seconds)
+        for path, taken in seconds.items():
+            if path:
+                alone[path[:-1]] -= taken
         own = [
             {path: share * block.cycles * block.executions for path, share in self.nodes(k, program).items()}
             for k, block in enumerate(self.blocks)
@@ -99,9 +104,11 @@ class Pipeline:
                 cycles[path] = cycles.get(path, 0.0) + count
         found = []
         for piece, each in zip(self.pieces, own, strict=True):
-            taken = sum(seconds[path] * count / cycles[path] for path, count in each.items() if count)
-            if taken:
-                found.append(Hot(piece.first, piece.last, taken / seconds[()], piece.runs, piece.loop))
+            shared = sum(
+                max(alone[path], 0.0) * count / cycles[path] for path, count in each.items() if count
+            )
+            if shared > 0.0:
+                found.append(Hot(piece.first, piece.last, shared / seconds[()], piece.runs, piece.loop))
         return tuple(sorted(found, key=lambda each: -each.share)[:MOST_HOT])
 
 
