@@ -176,7 +176,7 @@ function mentions(node, array) {
 function hotBar(piece) {
   const share = piece ? piece.share : 0;
   return el("span", { class: "share", style: `--share: ${Math.min(100, 100 * share).toFixed(1)}%`,
-    title: piece ? `These lines take ${(100 * share).toFixed(1)}% of the model's cycles, each piece run as often as counted.` : null },
+    title: piece ? `These lines take ${(100 * share).toFixed(1)}% of the time: what timers tell of its nodes, parted by a model and by how often each piece is run.` : null },
     el("span", { class: "percent" }, piece && piece.first && share >= 0.005 ? `${Math.round(100 * share)}%` : ""));
 }
 

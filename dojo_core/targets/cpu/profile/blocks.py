@@ -169,7 +169,9 @@ def _flags_are_set(rows: Sequence[str]) -> bool:
 def node_shares(assembly: Assembly, piece: Piece) -> dict[Path, float]:
     """Of which nodes a piece's instructions are, by their number; empty where none is told. A scope's own,
     its counter's say, count for the operations in it that stand in the same piece."""
-    told = (assembly.nodes[row] for row in range(piece.first, piece.last + 1))
-    nodes = [node for node in told if node is not None]
+    rows = range(piece.first, piece.last + 1)
+    # What is inlined is told by what stands before it, which may be another loop: the piece's own is surer.
+    own = [node for row in rows if row not in assembly.inlined and (node := assembly.nodes[row]) is not None]
+    nodes = own or [node for row in rows if (node := assembly.nodes[row]) is not None]
     inner = [n for n in nodes if not any(len(o) > len(n) and o[: len(n)] == n for o in set(nodes))]
     return {node: inner.count(node) / len(inner) for node in dict.fromkeys(inner)}

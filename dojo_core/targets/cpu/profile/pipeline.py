@@ -78,14 +78,37 @@ class Pipeline:
         last = self.counting.assembly.lines[self.pieces[number].last]
         return last.split()[0].startswith(("jmp", "ret"))
 
-    def hot(self) -> tuple[Hot, ...]:
-        """The pieces that take most of the model's cycles, by their share."""
-        whole = sum(block.cycles * block.executions for block in self.blocks) or 1.0
-        found = [
-            Hot(piece.first, piece.last, block.cycles * block.executions / whole, piece.runs, piece.loop)
-            for piece, block in zip(self.pieces, self.blocks, strict=True)
-            if block.executions
+    def nodes(self, number: int, program: Program) -> dict[Path, float]:
+        """Of which nodes a piece is, in what parts; an operation alone in its scopes stands for these."""
+        told: dict[Path, float] = {}
+        for node, share in node_shares(self.counting.assembly, self.pieces[number]).items():
+            path = _only(program, node)
+            told[path] = told.get(path, 0.0) + share
+        return told
+
+    def hot(self, program: Program, seconds: Mapping[Path, float]) -> tuple[Hot, ...]:
+        """The pieces that take most of the time, by their share. The ``seconds`` of each node (``()``: of the
+        whole), without those of what it holds, are parted by the model's cycles of the pieces that are told
+        to be its own."""
+        alone = dict(seconds)
+        for path, taken in seconds.items():
+            if path:
+                alone[path[:-1]] -= taken
+        own = [
+            {path: share * block.cycles * block.executions for path, share in self.nodes(k, program).items()}
+            for k, block in enumerate(self.blocks)
         ]
+        cycles: dict[Path, float] = {}
+        for each in own:
+            for path, count in each.items():
+                cycles[path] = cycles.get(path, 0.0) + count
+        found = []
+        for piece, each in zip(self.pieces, own, strict=True):
+            shared = sum(
+                max(alone[path], 0.0) * count / cycles[path] for path, count in each.items() if count
+            )
+            if shared > 0.0:
+                found.append(Hot(piece.first, piece.last, shared / seconds[()], piece.runs, piece.loop))
         return tuple(sorted(found, key=lambda each: -each.share)[:MOST_HOT])
 
 
@@ -123,17 +146,16 @@ def work_of(program: Program, processor: Processor, pipeline: Pipeline | None, s
         if parallel_above(program, path) or getattr(inside, "mark", "") == "p":
             own.threads = processor.threads
     if pipeline is not None:
-        for number, (piece, block) in enumerate(zip(pipeline.pieces, pipeline.blocks, strict=True)):
+        for number, block in enumerate(pipeline.blocks):
             if not block.executions:
                 continue
             each = accesses(block.instructions)
             each.cycles, each.chain = block.cycles, block.chain
             each.issue, each.ports = block.issue, block.ports
             each.flips = pipeline.flips(number) / block.executions
-            for node, share in node_shares(pipeline.counting.assembly, piece).items():
-                below = _only(program, node)
-                for depth in range(1, len(below) + 1):
-                    work[below[:depth]].add(each, share * block.executions)
+            for node, share in pipeline.nodes(number, program).items():
+                for depth in range(1, len(node) + 1):
+                    work[node[:depth]].add(each, share * block.executions)
     for level, capacity in enumerate(capacities(processor)):
         if capacity:
             _move(work, level, traffic_by_operation(program, capacity, sets))

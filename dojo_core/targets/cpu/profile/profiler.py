@@ -101,7 +101,7 @@ class _Profiler:
             parts_seconds=added,
             threads=self.threads if any(map(partial(parallel_above, self.program), work)) else 1,
             parts=told,
-            hot=pipeline.hot() if pipeline is not None else (),
+            hot=pipeline.hot(self.program, every) if pipeline is not None else (),
             counters=counters,
             remarks=tuple(self.remarks),
         )
