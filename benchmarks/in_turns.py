@@ -40,10 +40,10 @@ class NotTimed(Exception):
 @dataclass(frozen=True)
 class Turns:
     """``seconds``: of each process, of each of its rounds, of each program: three dimensions. ``conditions``:
-    under which each process ran."""
+    under which they ran, of all processes together: half a second of one has too few ticks to tell."""
 
     seconds: np.ndarray
-    conditions: tuple[Conditions, ...]
+    conditions: Conditions
 
     @property
     def relative(self) -> np.ndarray:
@@ -92,7 +92,7 @@ def in_turns(
                 conditions.append(_conditions(before, read_beside_family(), claim.alone()))
             finally:
                 trials.close()
-    return Turns(np.array(seconds), tuple(conditions))
+    return Turns(np.array(seconds), _together(conditions))
 
 
 def _library(built: Built | CompileError) -> Built:
@@ -125,3 +125,10 @@ def _conditions(before: Reading | None, after: Reading | None, alone: bool) -> C
     if before is None or after is None:
         return UNKNOWN
     return Conditions(share_of_others(before, after), alone)
+
+
+def _together(conditions: Sequence[Conditions]) -> Conditions:
+    """The mean load, not known where one is not; alone where all were."""
+    loads = [each.load for each in conditions if each.load is not None]
+    load = sum(loads) / len(loads) if len(loads) == len(conditions) else None
+    return Conditions(load, all(each.exclusive for each in conditions))

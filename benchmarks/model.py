@@ -190,10 +190,8 @@ def compared(title: str, estimates: Mapping[str, Estimate], times: Turns, asked:
     relative = times.relative
     for name, took in zip(estimates, relative, strict=True):
         print(f"{title} {name:>5}: {took:8.3f} times as long as the fastest")
-    loads = [each.load for each in times.conditions if each.load is not None] or [0.0]
-    worst = next((each for each in times.conditions if not each.quiet), times.conditions[0])
-    print(f"  Others used {np.median(loads):.0%} of the cores (median), {max(loads):.0%} at most: {worst}.")
-    if not worst.quiet:
+    print(f"  Others used {times.conditions.load or 0.0:.0%} of the cores: {times.conditions}.")
+    if not times.conditions.quiet:
         print("  Nothing is concluded: run this again when the machine does nothing else.")
         return False
     cycles = np.array([each.cycles for each in estimates.values()])

@@ -5,11 +5,11 @@ its traffic takes.
 Instructions are counted exactly, by a plugin of qemu. llvm-mca takes an innermost loop as it goes round: a
 short one together with the loop around it, since a core begins the next time round before the last one's sums
 have arrived. Any other straight piece of code it takes by what it keeps busy, as if what stands around it
-filled all waiting; ``cores.py`` adds what it does not know of some cores. Then the bytes that each cache exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the
-pipeline waits for them, as in the ECM model (Treibig and Hager, Introducing a performance model for
-bandwidth-limited loop kernels, PPAM 2009). Every branch is foretold, wherever it lies, and what a called
-function takes is left out. There is one core. This is no time: it is told with its model's name and never
-beside seconds.
+filled all waiting; ``cores.py`` adds what it does not know of some cores. Then the bytes that each cache
+exchanges with the next (``traffic.py``), over that one's bandwidth, are added: the pipeline waits for them,
+as in the ECM model (Treibig and Hager, Introducing a performance model for bandwidth-limited loop kernels,
+PPAM 2009). Every branch is foretold, wherever it lies, and what a called function takes is left out. There is
+one core. This is no time: it is told with its model's name and never beside seconds.
 """
 
 from __future__ import annotations
