@@ -61,6 +61,12 @@ def test_what_a_window_of_stride_2_reads_is_not_gathered():
     ]
 
 
+def test_rows_whose_windows_slide_along_the_rows_alone_are_one_run_as_they_lie():
+    sketch = Sketch(context(convolution((1, 3, 12, 10), (8, 3, 3, 1)), WIDE, "reassoc"), most=500)
+    PASSES["heuristic"].run(sketch)
+    assert sketch.program.text.splitlines()[3:6:2] == ["x f32 [1, 3, 120] heap", "y f32 [1, 8, 100] heap"]
+
+
 def test_rows_that_vectors_divide_stay_in_the_lanes():
     assert not sketched(convolution((1, 16, 18, 34), (16, 16, 3, 3))).moves
 
