@@ -184,8 +184,8 @@ def told(stays: list[str]) -> Iterator[None]:
 
 
 def _keep_memory() -> None:
-    """Freed memory stays in this process, for all contenders alike: whose results malloc would give back to the
-    system, so that each run meets fresh pages, hangs on what else lies beside them."""
+    """Freed memory stays in this process, for all contenders alike: whose results malloc would give back to
+    the system, so that each run meets fresh pages, hangs on what else lies beside them."""
     map_most, trim_above, top_more = -4, -1, -2
     with suppress(AttributeError, OSError):  # another libc
         mallopt = ctypes.CDLL(None).mallopt

@@ -56,10 +56,15 @@ def test_what_a_window_of_stride_2_reads_is_not_gathered():
         "| | | 3 3 3 14:u 2:u 16:v acc[{0},{1},{2},{6},{7},{8}] += "
         "x[{0},{3},{1}*14+{2}*2+{5},{4}+{6}*2]*pw[{3},{4},{5},{7}*16+{8}]",
         "| | | 14:u 2:u 16:v ty[{0},{1},{2}*14+{3},{4}*16+{5}] = acc[{0},{1},{2},{3},{4},{5}]",
-        "| | 6 2 16:transpose 16 y[{0},{3}*16+{5},{1}*98+{2}*16+{4}] = "
-        "ty[{0},{1},{2}*16+{4},{3}*16+{5}]",
+        "| | 6 2 16:transpose 16 y[{0},{3}*16+{5},{1}*98+{2}*16+{4}] = ty[{0},{1},{2}*16+{4},{3}*16+{5}]",
         "| | 32 2 y[{0},{2},{1}*98+{3}+96] = ty[{0},{1},{3}+96,{2}]",
     ]
+
+
+def test_rows_whose_windows_slide_along_the_rows_alone_are_one_run_as_they_lie():
+    sketch = Sketch(context(convolution((1, 3, 12, 10), (8, 3, 3, 1)), WIDE, "reassoc"), most=500)
+    PASSES["heuristic"].run(sketch)
+    assert sketch.program.text.splitlines()[3:6:2] == ["x f32 [1, 3, 120] heap", "y f32 [1, 8, 100] heap"]
 
 
 def test_rows_that_vectors_divide_stay_in_the_lanes():

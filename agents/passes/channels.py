@@ -2,9 +2,9 @@
 
 Rows of 10 results leave 6 of 16 lanes idle, and what a window of stride 2 reads is not side by side. Where
 vectors divide the channels, a tile of neighbouring results by vectors of channels has neither fault: a number
-of the input goes to all lanes, wherever it lies, and the weights, laid out once, are the vectors (Georganas et
-al., "Anatomy of high-performance deep learning convolutions on SIMD architectures", SC '18). The results are
-turned in registers, square by square, into rows of columns.
+of the input goes to all lanes, wherever it lies, and the weights, laid out once, are the vectors. The results
+are turned in registers, square by square, into rows of columns. Source: Georganas et al., "Anatomy of
+high-performance deep learning convolutions on SIMD architectures", SC '18.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
 
 
 def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> float:
-    """Half cycles of a plane of results, for each term, with vectors of columns (contractions.py, and before it
-    dense.py and gathering.py)."""
+    """Half cycles of a plane of results, for each term, with vectors of columns, as dense.py, gathering.py
+    and contractions.py make them."""
     target = sketch.context.target
     widths = widths_for(sketch.program, [each.leaf], target)
     columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
@@ -162,7 +162,9 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
 
     if stride(sketch.program, each.window, each.column) != 1:
         short = columns < LONG * widths[0]
-        return COPIED * (tiles(rows * columns) if short else rows * tiles(columns)) + GATHERED * rows * columns
+        return (
+            COPIED * (tiles(rows * columns) if short else rows * tiles(columns)) + GATHERED * rows * columns
+        )
     try:
         run, _ = run_of(sketch, found)
     except NoSuchPlace:
@@ -267,7 +269,7 @@ def _hand_over(sketch: Sketch, kept: str, depth: int) -> None:
 
 
 def _turn(sketch: Sketch, copy: Provenance, width: int) -> None:
-    """Copy what lies channel by channel into columns, in squares of them, then smaller ones, then one by one."""
+    """Copy what lies channel by channel into columns: squares of them, then smaller ones, then one by one."""
     for side in (width, width // 2):
         path = leaf_at(sketch, copy).path[:-1]
         columns = scope_of(sketch.program, path).size
