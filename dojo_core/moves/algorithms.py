@@ -137,7 +137,8 @@ def difference(algorithm: Algorithm, times: int, wanted: Tensor) -> str:
             result, left, right = (",".join(map(str, cell)) for cell in key)
             return (
                 f"{algorithm.name} computes something else: in result [{result}] the product of left "
-                f"[{left}] and right [{right}] counts {has.get(key, 0)} times, and should {wanted.get(key, 0)} times."
+                f"[{left}] and right [{right}] counts {has.get(key, 0)} times, "
+                f"and should {wanted.get(key, 0)} times."
             )
     return ""
 
