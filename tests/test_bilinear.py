@@ -100,7 +100,7 @@ def test_an_algorithm_of_ones_own_is_compared_in_fractions(tmp_path, monkeypatch
     [
         ("1 2", "Line 1 of mine: begin with left"),
         ("left 0", "Line 1 of mine: write left and its sizes"),
-        ("left 2\n1", "Line 2 of mine: a row has 2 numbers here, and this has 1"),
+        ("left 2\n1", "Line 2 of mine: a row has 2 numbers here, this 1"),
         ("left 2\n1 x", "Line 2 of mine: 'x' is no number"),
         ("left 2\n1 1/0", "'1/0' is no number"),
         ("left 2\n1 1\nleft 2", "Line 3 of mine: there is a matrix left already"),

@@ -1,10 +1,11 @@
-"""Convolutions of stride 1 by algorithms with fewer products: Winograd's, or any whose text fits (moves/algorithms.py).
+"""Convolutions of stride 1 by algorithms with fewer products: Winograd's, or any whose text fits
+(moves/algorithms.py).
 
-A block, a row of tiles of one image, goes through all steps while it stays in a core's cache: what it reads is
-turned, so that channels lie side by side; sums of a tile's pixels, in vectors of channels; a product of matrices,
-tiles by channels, for each product of the algorithm; sums of these; and the result is turned back. The sums of the
-weights are made once, before. Source: A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks",
-CVPR 2016.
+A block, a row of tiles of one image, goes through all steps while it stays in a core's cache: what it reads
+is turned, so that channels lie side by side; sums of a tile's pixels, in vectors of channels; a product of
+matrices, tiles by channels, for each product of the algorithm; sums of these; and the result is turned back.
+The sums of the weights are made once, before. Source: A. Lavin and S. Gray, "Fast Algorithms for
+Convolutional Neural Networks", CVPR 2016.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Convolution:
 
 
 def use_fewer_products(sketch: Sketch, operation: Provenance) -> None:
-    """Compute a convolution by the algorithm that takes least time, where the policy allows one and it pays."""
+    """Compute a convolution by the algorithm that takes least time, where the policy allows one and it
+    pays."""
     if sketch.context.policy != "algebraic":
         return
     with sketch.attempt():
@@ -220,7 +222,8 @@ class _Play:
         return True
 
     def _room_for_tiles(self) -> str:
-        """The image, in a temporary, with zeros where the last tiles reach beyond it, and rows of whole vectors."""
+        """The image, in a temporary, with zeros where the last tiles reach beyond it, and rows of
+        whole vectors."""
         sketch, array = self.sketch, self.convolution.x
         if array in sketch.program.interface:
             array = fresh_name(sketch.program, "z" + self.convolution.x[:20])
@@ -290,8 +293,8 @@ class _Play:
     # ---------------------------------------------------------------- turning
 
     def _turn(self, operation: Provenance, near: int, far: int) -> None:
-        """Copy in squares that are turned in registers: dimension ``near`` of what is written and ``far`` lie side
-        by side in what is written and in what is read."""
+        """Copy in squares that are turned in registers: dimension ``near`` of what is written and ``far``
+        lie side by side in what is written and in what is read."""
         sketch = self.sketch
         target = leaf_at(sketch, operation).op.target
         lanes, terms = (self._along(operation, target, dim) for dim in (near, far))
@@ -392,7 +395,8 @@ class _Play:
         sketch.play("set_location", sums, "register")
 
     def _join_sums(self, makes: str, uses: str) -> None:
-        """Both steps of an algorithm's sums for a vector of channels at a time, what is between them kept close."""
+        """Both steps of an algorithm's sums for a vector of channels at a time, what is between them
+        kept close."""
         sketch = self.sketch
         one, other = (self._writer(each).op.provenance for each in (makes, uses))
         shared = shared_scopes(sketch, one, other)

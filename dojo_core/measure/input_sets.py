@@ -17,8 +17,8 @@ class InputSet:
     With ``patterns`` (names in ``patterns.py``) inputs on which algebraic moves are worst. Each of the
     ``leads``, an input with the dimensions that its slabs keep, is filled with them slab by slab, from the
     first one on; other inputs in every second slab but the first, so that they do not drown the leads.
-    ``tame``: usual inputs without NaN, infinities and numbers of extreme size. ``normwise``: a result may be off
-    by what moving each element by roundings of its input's largest one does, not by its own.
+    ``tame``: usual inputs without NaN, infinities and numbers of extreme size. ``normwise``: a result may be
+    off by what moving each element by roundings of its input's largest one does, not by its own.
     """
 
     patterns: tuple[str, ...] = ()

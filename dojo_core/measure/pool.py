@@ -12,10 +12,10 @@ where r is what the start program is off by in three of four rows, for their siz
 right may be luck. Short rows, sums above all, may also be small beside what was summed: the same goes for how
 far they move with the inputs' last bits, and each may be off by what nine of ten rows are.
 
-Where a sum of products may be computed by a bilinear algorithm (``worst.normwise``), the same goes for how far
-all rows move with roundings of the inputs' *largest* elements, twice that at least: 8 * 2 roundings of eps, twice
-the unit roundoff, are the growth of 32 that such an algorithm may have (``moves/algorithms.py``). The inputs are
-tame then, as nothing is promised beside an infinity.
+Where a sum of products may be computed by a bilinear algorithm (``worst.normwise``), the same goes for how
+far all rows move with roundings of the inputs' *largest* elements, twice that at least: 8 * 2 roundings of
+eps, twice the unit roundoff, are the growth of 32 that such an algorithm may have (``moves/algorithms.py``).
+The inputs are tame then, as nothing is promised beside an infinity.
 
 A sum of f16 or bf16 is rounded after every term, so that it depends on their order most of all. Where the
 policy lets them be regrouped, how far the references move when such sums are rounded once counts like what
@@ -305,9 +305,8 @@ def make_pool(
 ) -> Pool:
     """Draw inputs and compute their references. Takes seconds for large arrays.
 
-    ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size. ``normwise``: inputs
-    move by roundings of their largest elements, for every output.
-    Raises Undefined.
+    ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size. ``normwise``:
+    inputs move by roundings of their largest elements, for every output. Raises Undefined.
     """
     fault = settled(program)
     if fault is not None:

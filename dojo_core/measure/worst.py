@@ -39,8 +39,8 @@ def worst_inputs(program: Program, policy: str) -> tuple[str, ...]:
 def normwise(program: Program, policy: str) -> bool:
     """May a line from this start compute sums of products by bilinear algorithms, and rewrite nothing else?
 
-    Their results are as exact as the largest elements of their operands, and judged so. Where another algebraic
-    move has something to rewrite, all is judged as closely as that move promises.
+    Their results are as exact as the largest elements of their operands, and judged so. Where another
+    algebraic move has something to rewrite, all is judged as closely as that move promises.
     """
     sums = any(is_product_sum(program, leaf) for leaf in program.leaves)
     return policy == "algebraic" and sums and not _rewritten(program)

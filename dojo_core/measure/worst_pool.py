@@ -12,9 +12,9 @@ So a row of an output may be off by
 
 The reference moves with inputs that are rounded, times what any order of n terms may add to that: up to the
 square root of n where they have one sign (N. Higham and T. Mary, SIAM Journal on Scientific Computing 2019).
-Where a bilinear algorithm may stand, it moves with roundings of the largest element that an input has (``pool.py``).
-m is what the start is off by in half of the rows, for their size, but eps at least. Where the start program
-gives infinity or NaN and the reference does not, the row is not judged.
+Where a bilinear algorithm may stand, it moves with roundings of the largest element that an input has
+(``pool.py``). m is what the start is off by in half of the rows, for their size, but eps at least. Where the
+start program gives infinity or NaN and the reference does not, the row is not judged.
 
 A sum of f16 or bf16 is rounded after every term, in the reference too, and so is off by what its order makes
 of it: how far the reference moves when it is rounded once counts like what the start program is off by. A row

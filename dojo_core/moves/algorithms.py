@@ -1,10 +1,10 @@
 """Bilinear algorithms as texts: three constant matrices, read within limits, and compared exactly.
 
-A bilinear algorithm gives results c from operands a and b by products of sums: ``c[k]`` is the sum over products
-p of ``result[p,k] * (sum of left[p,i]*a[i]) * (sum of right[p,j]*b[j])``. What it computes is its tensor, the
-factor of ``a[i]*b[j]`` in ``c[k]``; two algorithms compute the same if and only if their tensors are equal, which
-fractions decide. A text has a block for each matrix: its name with the shape of what it refers to, and a row for
-each product, with a number for each cell of that shape, row by row::
+A bilinear algorithm gives results c from operands a and b by products of sums: ``c[k]`` is the sum over
+products p of ``result[p,k] * (sum of left[p,i]*a[i]) * (sum of right[p,j]*b[j])``. What it computes is its
+tensor, the factor of ``a[i]*b[j]`` in ``c[k]``; two algorithms compute the same if and only if their tensors
+are equal, which fractions decide. A text has a block for each matrix: its name with the shape of what it
+refers to, and a row for each product, with a number for each cell of that shape, row by row::
 
     # F(2,3), but for its last product
     left 4
@@ -71,7 +71,8 @@ class Algorithm:
         return len(self.left.rows)
 
     def nested(self, left: Cell, right: Cell, result: Cell) -> int:
-        """How often, one within the other, its shapes make these: 2 where a filter of 3 becomes 3 by 3; 0: never."""
+        """How often, one within the other, its shapes make these: 2 where a filter of 3 becomes 3 by
+        3; 0: never."""
         times = len(left) // len(self.left.shape)
         wanted = tuple(matrix.shape * times for matrix in (self.left, self.right, self.result))
         return times if times and wanted == (left, right, result) else 0
@@ -84,9 +85,10 @@ class Algorithm:
     def growth(self, times: int = 1) -> float:
         """Its error in floating point beside that of the sum that it replaces, nested so often.
 
-        Each rounding is relative to what is rounded. Of operands that are alike in size and independent, a sum
-        over a row has the size of the row's Euclidean norm, so that the roundings of a result are larger by the
-        root of the sum of (result * |left row| * |right row|)^2 over its products, for its direct terms' number.
+        Each rounding is relative to what is rounded. Of operands that are alike in size and independent, a
+        sum over a row has the size of the row's Euclidean norm, so that the roundings of a result are larger
+        by the root of the sum of (result * |left row| * |right row|)^2 over its products, for its direct
+        terms' number.
         """
         size = [
             sum(float(x) ** 2 for x in a) * sum(float(x) ** 2 for x in b)
@@ -127,14 +129,16 @@ def nested_tensor(algorithm: Algorithm, times: int) -> Tensor:
 
 
 def difference(algorithm: Algorithm, times: int, wanted: Tensor) -> str:
-    """The first entry in which the algorithm, nested so often, is not what is wanted, as a sentence; or \"\"."""
+    """The first entry in which the algorithm, nested so often, is not what is wanted, as a sentence;
+    \"\" where there is none."""
     has = nested_tensor(algorithm, times)
     for key in sorted({*has, *wanted}):
         if has.get(key, 0) != wanted.get(key, 0):
             result, left, right = (",".join(map(str, cell)) for cell in key)
             return (
-                f"{algorithm.name} computes something else: in result [{result}] the product of left [{left}] and "
-                f"right [{right}] counts {has.get(key, 0)} times, and should {wanted.get(key, 0)} times."
+                f"{algorithm.name} computes something else: in result [{result}] the product of left "
+                f"[{left}] and right [{right}] counts {has.get(key, 0)} times, "
+                f"and should {wanted.get(key, 0)} times."
             )
     return ""
 
@@ -172,7 +176,7 @@ def read_algorithm(name: str, text: str) -> Algorithm:
             )
         if len(words) != math.prod(shape):
             raise AlgorithmError(
-                f"Line {number} of {name}: a row has {math.prod(shape)} numbers here, and this has {len(words)}."
+                f"Line {number} of {name}: a row has {math.prod(shape)} numbers here, this {len(words)}."
             )
         if len(rows) == MOST_PRODUCTS:
             raise AlgorithmError(

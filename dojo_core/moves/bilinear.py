@@ -1,10 +1,10 @@
-"""A small bilinear program by an algorithm with fewer products: Winograd's convolutions, Strassen's product."""
+"""A small bilinear program by an algorithm with fewer products: Winograd's filters, Strassen's product."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -43,9 +43,10 @@ SUFFIXES = {"left": "a", "right": "b", "result": "m"}  # of the arrays that it m
 class Bilinear(Transformation[tuple[Place, str, str]]):
     """Compute a small bilinear program by an algorithm with fewer products, given by three constant matrices.
 
-    ``bilinear OP@S ALGORITHM NAME``: S is the outermost scope of the small program, a sum of products such as a
-    convolution or a product of matrices. It becomes sums of its left operand's elements, sums of its right
-    one's, their products, and sums of these. An algorithm for one dimension is nested where there are more.
+    ``bilinear OP@S ALGORITHM NAME``: S is the outermost scope of the small program, a sum of products such
+    as a convolution or a product of matrices. It becomes sums of its left operand's elements, sums of its
+    right one's, their products, and sums of these. An algorithm for one dimension is nested where there are
+    more.
 
     Before::
 
@@ -86,13 +87,13 @@ class Bilinear(Transformation[tuple[Place, str, str]]):
     What is made of an operand stands in no more of the scopes around than the operand goes along, so that
     constant weights are worked out once.
 
-    Promises each result as exact as the sum of products would be if each element of the operands were off by a
-    few roundings of the largest one: ALGORITHM's growth, at most 32. So a small result beside large elements may
-    lose all its digits. Promises nothing beside an infinity or NaN.
+    Promises each result as exact as the sum of products would be if each element of the operands were off by
+    a few roundings of the largest one: ALGORITHM's growth, at most 32. So a small result beside large
+    elements may lose all its digits. Promises nothing beside an infinity or NaN.
 
     Legal iff
       1. the policy is algebraic;
-      2. OP adds up products of elements of two arrays, in f32 or f64, without a guard and with affine indices;
+      2. OP adds up products of elements of two arrays, in f32 or f64, unguarded, with affine indices;
       3. the scopes from S inwards hold OP alone, unmarked, and not more than 2048 iterations;
       4. each index of the result goes along one of them at most;
       5. ALGORITHM is there, and its matrices have the small program's shapes, once or nested;
@@ -147,7 +148,7 @@ class Bilinear(Transformation[tuple[Place, str, str]]):
         if not is_product_sum(program, leaf):  # 2
             return structural(
                 Code.OTHER_FORM,
-                f"{Place(place.array, place.number)} is no unguarded sum of products of two arrays in f32 or f64.",
+                f"{Place(place.array, place.number)} is no sum of products of two arrays in f32 or f64.",
                 leaf.path,
             )
         if depth < _alone_from(leaf):  # 3
@@ -177,8 +178,8 @@ class Bilinear(Transformation[tuple[Place, str, str]]):
         if growth > MOST_GROWTH:  # 7
             return Refusal(
                 Code.UNSTABLE,
-                f"{chosen} loses too much: its roundings are {growth:.0f} times those of the sum, and judges allow "
-                f"{MOST_GROWTH}. Take points nearer to 0 and to each other, or a smaller algorithm.",
+                f"{chosen} loses too much: its roundings are {growth:.0f} times those of the sum, and judges "
+                f"allow {MOST_GROWTH}. Take points nearer to 0 and to each other, or a smaller algorithm.",
                 (path,),
             )
         return _Rewrite(context, leaf, depth, found, name).program()
@@ -277,7 +278,8 @@ def _sides(program: Program, leaf: Leaf, depth: int) -> Sides | Refusal:
     if iterations > MOST_ITERATIONS:  # 3
         return structural(
             Code.TOO_LARGE,
-            f"A small program has at most {MOST_ITERATIONS} iterations, and this has {iterations}: split its scopes.",
+            f"A small program has at most {MOST_ITERATIONS} iterations, and this has {iterations}: "
+            "split its scopes.",
             path,
         )
     left, right = leaf.op.sources
@@ -376,7 +378,8 @@ class _Rewrite:
         return program.edit(body, (*program.buffers, *self.buffers))
 
     def _locals(self, used: set[int], place: int) -> list[int]:
-        """The scopes that a nest has of those around the small program, where it stands in ``place`` others."""
+        """The scopes that a nest has of those around the small program, where it stands in ``place``
+        others."""
         return [d for d in range(place, self.depth) if d in used]
 
     def _array(self, suffix: str, place: int, sizes: Sequence[int]) -> str:

@@ -516,8 +516,8 @@ _Apart = tuple[int, str] | None
 
 
 def _apart(write: MemoryAccess, read: MemoryAccess, depth: int, collapsed: Sequence[int]) -> Sequence[_Apart]:
-    """How a write in the same iteration of the first ``depth`` scopes may be to another logical cell than a read:
-    in a dimension that is not materialised, on which side; None: it is, of another array."""
+    """How a write in the same iteration of the first ``depth`` scopes may be to another logical cell than a
+    read: in a dimension that is not materialised, on which side; None: it is, of another array."""
     if write.element.array != read.element.array:
         return [None]
     return [
