@@ -66,6 +66,14 @@ def reasons(model: Any, **given: Given) -> list[str]:
     return [str(r) for r in refused.value.reasons]
 
 
+def test_whole_powers_are_products() -> None:
+    """``pow`` of the C library, lane by lane, takes as long as a hundred of them."""
+    exponent = numpy_helper.from_array(np.array([3], np.float32), "e")
+    cube = a_model([node("Pow", "x e", "y")], {"x": [4]}, ["y"], initializer=[exponent])
+    program = import_model(cube, {}).program
+    assert program.text.splitlines()[-2:] == ["4 t1[{0}] = x[{0}]*x[{0}]", "| y[{0}] = t1[{0}]*x[{0}]"]
+
+
 # ---------------------------------------------------------------------------- the standard's own tests
 
 

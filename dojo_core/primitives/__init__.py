@@ -11,7 +11,15 @@ from dojo_core.primitives.constants import constant
 from dojo_core.primitives.contractions import contract
 from dojo_core.primitives.convolutions import convolve, convolve_transposed
 from dojo_core.primitives.copies import concatenate, pad, split, stack, tile
-from dojo_core.primitives.elementwise import bitcast, convert, elementwise, formula, iterator, select
+from dojo_core.primitives.elementwise import (
+    WHOLE_POWERS,
+    bitcast,
+    convert,
+    elementwise,
+    formula,
+    iterator,
+    select,
+)
 from dojo_core.primitives.gathering import gather, gather_along
 from dojo_core.primitives.pooling import max_pool_with_places, pool
 from dojo_core.primitives.recurrences import recurrence
@@ -31,6 +39,7 @@ from dojo_core.primitives.views import (
 )
 
 __all__ = [
+    "WHOLE_POWERS",
     "Array",
     "BuildError",
     "Builder",

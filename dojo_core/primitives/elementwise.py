@@ -40,6 +40,11 @@ ENCODINGS = {
     "mod": "select(fmod(x, y) * y < 0, fmod(x, y) + y, fmod(x, y))",  # with the sign of y
 }
 
+# Powers that need no logarithm, which takes as long as a hundred products.
+WHOLE_POWERS: dict[float, str] = {
+    1: "1 * x", 2: "x * x", 3: "x * x * x", 4: "(x * x) * (x * x)", -1: "1 / x", -2: "1 / (x * x)",
+}  # fmt: skip
+
 # The dtypes of results that do not hang on the operands'.
 RESULTS = {**dict(zip(NUMBER_DTYPES, NUMBER_DTYPES, strict=True)), "keyindex": "i64"}
 

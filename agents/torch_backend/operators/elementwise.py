@@ -123,11 +123,8 @@ def power(c: Call, self: Value, exponent: Value) -> Array:
     return c.converted(p.elementwise(c.b, "pow", *exact, dtype="f64"))
 
 
-# Powers that need no logarithm.
-_POWERS: dict[float, str] = {
-    1: "1 * x", 2: "x * x", 3: "x * x * x", 4: "(x * x) * (x * x)", 0.5: "sqrt(x)", -0.5: "rsqrt(x)",
-    -1: "1 / x", -2: "1 / (x * x)",
-}  # fmt: skip
+# Powers as PyTorch computes them: the root of a negative zero is one too.
+_POWERS = p.WHOLE_POWERS | {0.5: "sqrt(x)", -0.5: "rsqrt(x)"}
 
 
 @aten("atan2", kind=Kind.POINTWISE)

@@ -10,6 +10,7 @@ from dojo_core.from_onnx.arrays import joint, not_a_number, stored, wide
 from dojo_core.from_onnx.call import Call, operator
 from dojo_core.from_onnx.values import FLOATS, HALVES, Refusal, Tensor, bits, checked, dtype_of, known
 from dojo_core.primitives.array import Array
+from dojo_core.program.tree import Number
 
 # An operator and the function of the Dojo's that it is.
 _FUNCTIONS = {
@@ -102,6 +103,9 @@ def several(c: Call) -> Array:
 def power(c: Call) -> Array:
     base, exponent = c.computed(0), c.computed(1)
     if base.dtype in FLOATS:
+        one = math.prod(exponent.shape) == 1 and len(exponent.shape) <= len(base.shape)
+        if one and isinstance(exponent.operand, Number) and exponent.operand.value in p.WHOLE_POWERS:
+            return c.formula(p.WHOLE_POWERS[exponent.operand.value], x=base)
         wide = "f64" if "f64" in (base.dtype, exponent.dtype) or exponent.dtype in ("i64", "u64") else "f32"
         if exponent.dtype not in FLOATS:
             exponent = c.convert(exponent, wide)
