@@ -1,6 +1,7 @@
 # ruff: noqa: E501  (the C and where each line comes from stand side by side)
 """The C of a program: its text line by line, names, and what it computes against the interpreter."""
 
+import contextlib
 import random
 import re
 import subprocess
@@ -127,6 +128,24 @@ GOLDEN = {
 0.2               y[i0] = 0.0f;
 0.3.0             // y[{0}] += p[{0},0,{1}]
 0.3.0             y[i0] += f32x4_sum(p_0);
+0             }
+          }
+        """,
+    ),
+    "truth in registers that only selections of as wide numbers read is a mask": (
+        "x f32 [8] heap\ny f32 [8] heap\nb bool [2:N, 4] register",
+        "2 4:v b[{0},{1}] = isnan(x[{0}*4+{1}])\n| 4:v y[{0}*4+{1}] = select(b[{0},{1}],0,x[{0}*4+{1}])",
+        """
+          void kernel_k(void *const *arrays, void *workspace) {
+              const f32 *restrict x = arrays[0];
+              f32 *restrict y = arrays[1];
+              (void)workspace;
+0             for (int i0 = 0; i0 < 2; ++i0) {
+0                 i32x4 b;
+0.0.0             // b[{0},{1}] = isnan(x[{0}*4+{1}])
+0.0.0             b = (i32x4)(f32x4_load(&x[i0*4]) != f32x4_load(&x[i0*4]));
+0.1.0             // y[{0}*4+{1}] = select(b[{0},{1}],0,x[{0}*4+{1}])
+0.1.0             f32x4_store(&y[i0*4], f32x4_select(b, f32x4_splat(0.0f), f32x4_load(&x[i0*4])));
 0             }
           }
         """,
@@ -507,6 +526,20 @@ def test_vectors_of_every_dtype_agree_with_the_interpreter(each):
             body = re.sub(r"\b([xw])\b", rf"\1{at}", form)
             for sign in ("=", "*=", "+=", "max=")[number % each :: each]:
                 found.append(program(f"2 {lanes}:v y{at} = 3\n2 {lanes}:v y{at} {sign} {body}", buffers))
+    agree_all(found)
+
+
+def test_truth_in_registers_whoever_reads_it():
+    """Selections among numbers of several sizes, and what else reads it beside them, which rules a mask out."""
+    buffers = "x f32 [32] heap\nw {0} [32] heap\ny {0} [32] heap\nb bool [2:N, 16] register"
+    compared = "2 16:v b[{0},{1}] = x[{0}*16+{1}] > 0\n"
+    chosen = "| 16:v y[{0}*16+{1}] = select(b[{0},{1}],w[{0}*16+{1}],1)\n"
+    found = []
+    for dtype in ("f16", "f32", "i32", "u8"):
+        for more in ("", "| 16:v y[{0}*16+{1}] += b[{0},{1}]\n"):
+            with contextlib.suppress(NotGeneratable):  # where vectors are narrower
+                generate(each := program(compared + chosen + more, buffers.replace("{0}", dtype)))
+                found.append(each)
     agree_all(found)
 
 

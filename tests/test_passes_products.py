@@ -120,3 +120,16 @@ def test_pieces_of_rows_that_lie_far_apart_are_asked_for_ahead():
         "| 64 8:u 2:u 16:v acc[{0},{2},{3},{4}] += x[{2},{1}]*w[{1},{0}*32+{3}*16+{4}] "
         "!prefetch(w[{1}+16,{0}*32+{3}*16+{4}])"
     ]
+
+
+def test_rows_whose_terms_lie_far_apart_are_packed():
+    b = Builder("k")
+    b.output("y", contract(b, "km,kn->mn", b.input("x", "f32", (512, 256)), b.input("w", "f32", (512, 128))))
+    assert [line for line in lines(b.program()) if " rx[" in line] == [
+        "32:p 512 8:v rx[{0},{1},{2}] = x[{1},{0}*8+{2}] !prefetch(x[{1}+16,{0}*8+{2}])",
+        "| | 512 8:u 2:u 16:v acc[{0},{1},{3},{4},{5}] += rx[{1},{2},{3}]*pw[{0},{2},{4},{5}]",
+    ]
+    small = Builder("k")
+    x = small.input("x", "f32", (64, 64))
+    small.output("y", contract(small, "km,kn->mn", x, small.input("w", "f32", (64, 128))))
+    assert not any("rx" in line for line in lines(small.program()))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
 from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order, wrapped
-from agents.passes.packing import pack_panel
+from agents.passes.packing import pack_panel, pack_rows
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, choose_tile, whole_rows
 from agents.passes.vectors import write_out
@@ -176,7 +176,12 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     tile_nests(sketch, first, contraction, tile, blocks)
     if contraction.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
-            pack_panel(sketch, operation, contraction.panel, tile, blocks)
+            contraction = replace(
+                contraction, panel=pack_panel(sketch, operation, contraction.panel, tile, blocks)
+            )
+    if contraction.panel is not None and columns // tile.columns >= PACKED_AFTER:
+        with sketch.attempt():
+            pack_rows(sketch, operation, contraction.panel, tile)
     write_tile(sketch, operation, tile)
     return rest
 

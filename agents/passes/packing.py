@@ -7,9 +7,10 @@ from agents.passes.structure import depths_of, only, scope_of, stride
 from agents.passes.tiles import Tile
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
-from dojo_core.program.tree import Leaf, Provenance
+from dojo_core.program.tree import DTYPE_BYTES, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
+APART = 1 << 10  # bytes between the terms of a row from which on a tile's rows are packed
 TURNED = (
     64,
     48,
@@ -67,6 +68,34 @@ def pack_panel(
         with sketch.attempt():
             turn_in_squares(sketch, copy.op.provenance, columns_of_copy, tile.width)
     return name
+
+
+def pack_rows(sketch: Sketch, operation: Provenance, panel: str, tile: Tile) -> None:
+    """Copy a matrix whose rows lie term by term far apart, so that a tile of rows reads its terms one after
+    the other: in memory each term of a tile is a line of its own, all in the same few sets of the cache.
+
+    Raises NoSuchPlace where the matrix lies well, or takes little of a core's cache.
+    """
+    program, leaf = sketch.program, leaf_at(sketch, operation)
+    rows = next((a for a in leaf.op.reads if a.array != panel and len(a.index) == 2), None)
+    if rows is None or rows.indirect:
+        raise NoSuchPlace("No matrix has the rows.")
+    buffer = program.buffer_of[rows.array]
+    element = DTYPE_BYTES[buffer.dtype]
+    inside = [d for d in depths_of(rows) & depths_of(leaf.op.target) if stride(program, rows, d) == 1]
+    apart = buffer.dims[1].size * element
+    whole = inside and leaf.scopes[inside[0]].size == tile.rows and buffer.dims[1].size % tile.rows == 0
+    if not whole or apart < APART or buffer.bytes <= sketch.context.target.cache_bytes // 4:
+        raise NoSuchPlace("Its rows are read well enough where they are.")
+    name = fresh_name(program, "r" + rows.array[:20])
+    sketch.play("stage_read", rows.array, "root", name)
+    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
+    path = copy.path[:2]
+    sketch.play("split_scope", sketch.place(path), tile.rows)
+    tiles, terms = sketch.provenance(path), sketch.provenance(path[:1])
+    sketch.play("split_dim", name, 1, tile.rows)
+    sketch.play("swap_dims", name, 0, 1)
+    order(sketch, copy.op.provenance, [tiles, terms])
 
 
 def _has_squares(sketch: Sketch, copy: Leaf, tile: Tile) -> bool:

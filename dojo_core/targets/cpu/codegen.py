@@ -125,6 +125,7 @@ class _Generator:
         self.names = _names(program)
         self.owned = _owned(program, self.limits)
         self.lanes = self._register_lanes()
+        self.masks = self._register_masks()
         self.workspace_bytes = 0
 
     # ------------------------------------------------------------------ frame
@@ -326,6 +327,30 @@ class _Generator:
                     raise NotGeneratable(f"{buffer.name} is used with vectors of different widths.")
         return lanes
 
+    def _register_masks(self) -> dict[str, str]:
+        """Truth in registers that comparisons of whole vectors write and only selections among numbers of the
+        same size read: the signed integers that it is held in, all bits of a lane alike, as both have it."""
+        held: dict[str, set[str]] = {}
+        for leaf in self.program.leaves:
+            op = leaf.op
+            compute = self.scalars.compute_dtype(op)
+            signed = f"i{8 * DTYPE_BYTES[compute]}" if compute in ("f32", "f64") else ""
+            vector = bool(leaf.scopes) and leaf.scopes[-1].mark == "v"
+            for number, access in enumerate((op.target, *op.reads)):
+                by = op.function in COMPARISONS if number == 0 else op.function == "select"
+                first = number == 0 or access == op.operands[0]
+                alone = op.operands.count(access) == (number > 0) and not op.accumulate
+                apart = vector and _stride(self._flat(access), len(leaf.scopes) - 1) == 1
+                fits = by and first and alone and apart
+                held.setdefault(access.array, set()).add(signed if fits else "")
+        return {
+            buffer.name: next(iter(kinds))
+            for buffer in self.program.buffers
+            if buffer.location == "register" and buffer.dtype == "bool"
+            for kinds in [set().union(*(held.get(array, set()) for array in buffer.arrays))]
+            if len(kinds) == 1 and "" not in kinds
+        }
+
     def _declarations(self, buffer: Buffer) -> list[str]:
         if buffer.location == "stack":
             kind, name = c_type(buffer.dtype), self.names[buffer.name]
@@ -378,7 +403,8 @@ class _Generator:
         elif lane is not None:
             whole = True
         name = "_".join([self.names[buffer.name], *map(str, numbers)])
-        kind = c_type(buffer.dtype) if width == 1 else vector_type(buffer.dtype, width)
+        dtype = self.masks.get(buffer.name, buffer.dtype)
+        kind = c_type(dtype) if width == 1 else vector_type(dtype, width)
         self.locals.setdefault(buffer.name, {}).setdefault(name, kind)
         return name, None if whole else element
 
@@ -535,6 +561,8 @@ class _Generator:
                 whole = _spread(first, buffer.dtype, width, stride)
                 return self._converted(whole, buffer.dtype, compute, width), True
             place = self._place(value, scopes, lane)
+            if buffer.name in self.masks:
+                return place, True
             if buffer.location != "register":
                 place = f"{vector_type(buffer.dtype, width)}_load(&{place})"
             return self._converted(place, buffer.dtype, compute, width), True
@@ -553,8 +581,12 @@ class _Generator:
             self.strict and op.accumulate == "+" and function == "*" and dtype == compute in ("f32", "f64")
         )
         whole, got = compute not in FLOATS, compute
+        if program.buffer_of[op.target.array].name in self.masks:
+            return f"{self._place(op.target, scopes, lane)} = {self._mask(function, compute, values, width)};"
         if function in COMPARISONS:
-            value, got = self._compared(function, compute, values, width)
+            value, got = f"{self._mask(function, compute, values, width)} & 1", f"i{8 * DTYPE_BYTES[compute]}"
+        elif function == "select" and self._is_mask(op.operands[0]):
+            value = f"{kind}_select({', '.join(values)})"
         elif function == "select":
             value = self._chosen(taken[0], compute, values, width)
         elif function == "bitcast":
@@ -626,15 +658,18 @@ class _Generator:
         stream = op.stream and width * DTYPE_BYTES[dtype] >= _SHORTEST
         return f"{held}_{'stream' if stream else 'store'}(&{place}, {value});"
 
-    def _compared(self, function: str, compute: str, values: Sequence[str], width: int) -> tuple[str, str]:
-        """1 in the lanes in which a comparison holds, else 0, and the integers' dtype."""
+    def _is_mask(self, operand: Operand) -> bool:
+        return isinstance(operand, Access) and self.program.buffer_of[operand.array].name in self.masks
+
+    def _mask(self, function: str, compute: str, values: Sequence[str], width: int) -> str:
+        """All bits in the lanes in which a comparison holds, else none, in integers of the same size."""
         signed = f"i{8 * DTYPE_BYTES[compute]}"
         if function in ("isnan", "isinf"):
             infinite = f"{vector_type(compute, width)}_abs({values[0]}) == {literal(math.inf, compute)}"
             test = f"{values[0]} != {values[0]}" if function == "isnan" or compute not in FLOATS else infinite
         else:
             test = f"{atom(values[0])} {function} {atom(values[1])}"
-        return f"({vector_type(signed, width)})({test}) & 1", signed
+        return f"({vector_type(signed, width)})({test})"
 
     def _chosen(self, tested: str, compute: str, values: Sequence[str], width: int) -> str:
         """The second operand in the lanes in which the first, of the dtype ``tested``, is not 0; else the
