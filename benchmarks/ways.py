@@ -28,7 +28,9 @@ NAMELESS = {Code.NO_SUCH_PLACE, Code.NAME_TAKEN}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("kernels", nargs="*", default=sorted(kernels.names()), metavar="KERNEL")
-    parser.add_argument("--show", default="", metavar="CODE", help="each refusal of this code that has no way")
+    parser.add_argument(
+        "--show", default="", metavar="CODE", help="each refusal of this code that has no way"
+    )
     options = parser.parse_args()
     asked, with_way, shown = Counter[str](), Counter[str](), set[str]()
     seconds = defaultdict[str, list[float]](list)
@@ -60,7 +62,9 @@ def main() -> None:
     for code, count in asked.most_common():
         mean = 1e3 * sum(seconds[code]) / count
         print(f"| {code} | {count} | {with_way[code]} | {mean:.1f} |")
-    print(f"| all | {asked.total()} | {with_way.total()} ({with_way.total() / max(asked.total(), 1):.0%}) | |")
+    print(
+        f"| all | {asked.total()} | {with_way.total()} ({with_way.total() / max(asked.total(), 1):.0%}) | |"
+    )
     print(*sorted(shown), sep="\n", end="")
 
 
