@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.passes.contractions import choose_tile, find, initialisation, tile_nests
+from agents.passes.contractions import find, initialisation, tile_nests
 from agents.passes.nests import isolate, leaf_at, order, shared_scopes
 from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.threads import share
+from agents.passes.tiles import choose_tile
 from agents.passes.vectors import separate_lanes, vectorise, write_out
 from dojo_core.moves.algorithms import MOST_GROWTH, Algorithm, AlgorithmError, algorithm, names
 from dojo_core.moves.bilinear import is_product_sum
@@ -95,7 +96,11 @@ def find_convolution(sketch: Sketch, operation: Provenance) -> Convolution:
                 of = {d: leaf.scopes[d].provenance for d in depths}
                 return Convolution(
                     operation,
-                    *(of[d] for d in depths[:5]),
+                    of[image],
+                    of[out],
+                    of[rows],
+                    of[columns],
+                    of[channels],
                     (of[down], of[across]),
                     x.array,
                     w.array,
@@ -263,7 +268,7 @@ class _Play:
         for operation in (first, c.sum):
             for dim, size in ((-2, self.down), (-1, self.across)):
                 self._lengthen(self._along(operation, leaf_at(sketch, operation).op.target, dim), size)
-        shared = []
+        shared: list[list[Provenance]] = []
         target = leaf_at(sketch, c.sum).op.target
         rows, columns = (self._along(c.sum, target, dim) for dim in (-2, -1))
         blocks, inside = self._split(rows, self.tile)
