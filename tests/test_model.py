@@ -67,7 +67,7 @@ def test_a_line_takes_fewer_cycles_than_its_start(name):
         for program in (game.start, game.current.program)
     )
     assert last.cycles < first.cycles / 4
-    said = rf"model 6: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
+    said = rf"model 7: llvm-mca \d\S+, {processor.model}, {2 if name.startswith('rv') else 3} caches"
     assert re.fullmatch(said, last.model)
     # Products of vectors, and some instructions more for each.
     products = 12 * 64 * 64 // limits_of(processor).vector_widths["f32"][0]
@@ -300,7 +300,7 @@ def test_a_number_is_told_with_its_models_name_and_never_as_seconds():
     needs_model("armv8.6-a")
     clock = backend("arm").clock()
     assert (clock.kind, clock.unit, clock.steady) == ("modelled", "cycles", 1.0)
-    assert clock.label.startswith("cycles estimated by model 6: llvm-mca") and "neoverse-v1" in clock.label
+    assert clock.label.startswith("cycles estimated by model 7: llvm-mca") and "neoverse-v1" in clock.label
     shown = CliRunner().invoke(app, ["time", "relu", "--shape", "8x64", "--target", "arm", "--json"])
     (told,) = json.loads(shown.stdout)
     assert (told["seconds"], told["samples_ns"], told["unit"]) == (None, [], clock.label)

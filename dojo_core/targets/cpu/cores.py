@@ -30,11 +30,14 @@ ASSUMED = (20.0, 10.0, 4.0)
 @dataclass(frozen=True)
 class Core:
     """``width``: bytes of stores a cycle. ``forwarding``: cycles from a value that is stored to that value
-    loaded; 0: not known. ``waits_for_loads``: whether the model has sums wait for loads. ``bandwidths``:
-    bytes a cycle from a second cache, a last one and memory."""
+    loaded; 0: not known. ``rounds``: what a loop takes whose sums go round by way of the stack, so many
+    cycles and so many for each ``width`` bytes that it stores; None: what its stores take.
+    ``waits_for_loads``: whether the model has sums wait for loads. ``bandwidths``: bytes a cycle from a second
+    cache, a last one and memory."""
 
     width: int
     forwarding: int = 0
+    rounds: tuple[float, float] | None = None
     waits_for_loads: bool = False
     bandwidths: tuple[float, float, float] = ASSUMED
 
@@ -43,7 +46,9 @@ class Core:
 # family 17h, 2.12). Zen 3 and 4: one of vectors a cycle, two of integers (stackoverflow.com/q/45108395).
 # Golden Cove: two a cycle where both are of one line of the cache, as those of a tile seldom are, else one.
 # The latencies, and Golden Cove's stores, were measured, by vmovups to a place and back; Zen 3's and 4's
-# latency was not, and is left out. Golden Cove's bandwidths were measured on an Emerald Rapids by vmovaps: a
+# latency was not, and is left out. Golden Cove's rounds are those of 1 to 96 sums in memory beside 0 to 12 in
+# registers (benchmarks/round_trips.py): 10 or 11 cycles up to 8 sums, 13 to 15 of 11, 21 to 35 of 32, 62 to 99
+# of 96. Golden Cove's bandwidths were measured on an Emerald Rapids by vmovaps: a
 # line of 64 bytes takes 0.98 cycles more from the second cache than from the first, where arrays are read as
 # where they are copied (1.98 against 1.00), and 5.5 more from the last one; what is streamed is 6.8 to 8.3
 # bytes a cycle.
@@ -51,7 +56,9 @@ CORES = {
     "znver1": Core(16, forwarding=8),
     "znver3": Core(32),
     "znver4": Core(32),
-    "sapphirerapids": Core(32, forwarding=6, waits_for_loads=True, bandwidths=(64.0, 12.0, 7.0)),
+    "sapphirerapids": Core(
+        32, forwarding=6, rounds=(5.5, 0.75), waits_for_loads=True, bandwidths=(64.0, 12.0, 7.0)
+    ),
 }
 OPERATION = 4  # cycles at least from a value that was loaded to one that is stored
 
@@ -84,7 +91,11 @@ def store_cycles(instructions: Sequence[str], loop: bool, core: str | None) -> f
                 way_round = known.forwarding + OPERATION if known.forwarding else 0
         elif place := _STACK.search(text):
             loaded.add(place[0])
-    return max(size / known.width, float(way_round))
+    stores = size / known.width
+    if way_round and known.rounds is not None:
+        fixed, each = known.rounds
+        stores = fixed + each * stores
+    return max(stores, float(way_round))
 
 
 def bandwidths(core: str | None) -> tuple[float, float, float]:

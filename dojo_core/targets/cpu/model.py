@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # Of this method: 1 had all data in the first cache, 2 streamed into caches, 3 knew the stores of one core, 4
 # those of several, and nothing of loops that overlap, 5 had each loop begin anew, and its comparisons apart.
-VERSION = 6
+VERSION = 7
 RUN_SECONDS = 120.0
 # A block goes round in the model so often, and then twice as often: what the second half takes longer is what
 # it takes as it goes round, without the latencies of its first instructions and its last ones.
