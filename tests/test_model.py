@@ -195,6 +195,9 @@ def test_stores_take_a_cycle_for_16_bytes_and_sums_on_the_stack_go_round(instruc
 
 def test_each_core_has_its_own_stores():
     assert store_cycles(SUM, True, "sapphirerapids") == 6 + 4
+    many = [text.replace("64(", f"{64 + 32 * n}(") for n in range(32) for text in SUM]
+    assert store_cycles(many, True, "sapphirerapids") == 5.5 + 32 * 0.75  # as was measured of such loops
+    assert store_cycles(many, False, "sapphirerapids") == 32
     assert store_cycles(SUM, True, "znver4") == 1  # how long a value takes by way of the stack is not known
 
 

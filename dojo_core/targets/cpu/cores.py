@@ -32,8 +32,8 @@ class Core:
     """``width``: bytes of stores a cycle. ``forwarding``: cycles from a value that is stored to that value
     loaded; 0: not known. ``rounds``: what a loop takes whose sums go round by way of the stack, so many
     cycles and so many for each ``width`` bytes that it stores; None: what its stores take.
-    ``waits_for_loads``: whether the model has sums wait for loads. ``bandwidths``: bytes a cycle from a second
-    cache, a last one and memory."""
+    ``waits_for_loads``: whether the model has sums wait for loads. ``bandwidths``: bytes a cycle from a
+    second cache, a last one and memory."""
 
     width: int
     forwarding: int = 0
@@ -47,11 +47,10 @@ class Core:
 # Golden Cove: two a cycle where both are of one line of the cache, as those of a tile seldom are, else one.
 # The latencies, and Golden Cove's stores, were measured, by vmovups to a place and back; Zen 3's and 4's
 # latency was not, and is left out. Golden Cove's rounds are those of 1 to 96 sums in memory beside 0 to 12 in
-# registers (benchmarks/round_trips.py): 10 or 11 cycles up to 8 sums, 13 to 15 of 11, 21 to 35 of 32, 62 to 99
-# of 96. Golden Cove's bandwidths were measured on an Emerald Rapids by vmovaps: a
-# line of 64 bytes takes 0.98 cycles more from the second cache than from the first, where arrays are read as
-# where they are copied (1.98 against 1.00), and 5.5 more from the last one; what is streamed is 6.8 to 8.3
-# bytes a cycle.
+# registers (benchmarks/round_trips.py): 10 or 11 cycles up to 8 sums, 13 to 15 of 11, 21 to 35 of 32, 62 to
+# 99 of 96. Golden Cove's bandwidths were measured on an Emerald Rapids by vmovaps: a line of 64 bytes takes
+# 0.98 cycles more from the second cache than from the first, where arrays are read as where they are copied
+# (1.98 against 1.00), and 5.5 more from the last one; what is streamed is 6.8 to 8.3 bytes a cycle.
 CORES = {
     "znver1": Core(16, forwarding=8),
     "znver3": Core(32),
