@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from dojo_core import IllegalMove, Move, apply, blocked_moves, kernels, legal_moves, parse
-from dojo_core.moves import REGISTRY, inverse, parse_move
+from dojo_core.moves import REGISTRY, algorithms, inverse, parse_move
 from dojo_core.moves.core import Argument, Context, Refusal
 from dojo_core.moves.examples import POLICY, example
 from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
@@ -235,6 +235,8 @@ def off_the_grid(program: Program, target: Target, rng: random.Random) -> Iterat
                 arguments.append(rng.choice(words) if taken else fresh_name(program, "n"))
             elif kind == "instruction":
                 arguments.append(rng.choice((*INSTRUCTIONS, "fly")))
+            elif kind == "algorithm":
+                arguments.append(rng.choice((*algorithms.names(), "guessed")))
             elif kind == "mode":
                 arguments.append(rng.choice(("guard", "free")))
             elif kind == "region":

@@ -21,5 +21,5 @@ def test_what_is_typed_into_each_field_is_text(start_screen: Any) -> None:
     page.wait_for_selector(".row[data-move]")
     page.fill("input[type=search]", f"tile {NAME}")
     page.locator("input[type=search]").press("Enter")
-    page.wait_for_selector(".notice.error")
+    page.wait_for_selector(".typed-words .failure")
     assert markup(page) == []

@@ -131,8 +131,8 @@ def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) ->
     assert entries(board)[1:] == ["1. split_scope m#1@1 8", "2. split_scope m#1@2 2"]
     board.fill("input[type=search]", "tile m#1@1 3")
     board.locator("input[type=search]").press("Enter")
-    board.wait_for_selector(".notice.error")
-    assert "3 does not cut" in board.locator(".notice").inner_text()
+    board.wait_for_selector(".typed-words .failure")
+    assert "3 does not cut" in board.locator(".typed-words").inner_text()
     assert board.input_value("input[type=search]") == "tile m#1@1 3"
     assert len(entries(board)) == 3
 

@@ -45,11 +45,11 @@ def test_an_error_is_told_once_and_to_the_tab_that_caused_it(small_board: Any) -
     board = small_board
     board.fill("input[type=search]", "tile s#1@1 3")
     board.locator("input[type=search]").press("Enter")
-    board.wait_for_selector(".notice.error >> text=does not cut")
+    board.wait_for_selector(".typed-words .failure >> text=does not cut")
     board.reload()
     board.wait_for_selector(".row[data-move]")
     board.wait_for_timeout(1000)
-    assert not board.locator(".notice").is_visible()
+    assert not board.locator(".notice").is_visible() and not board.locator(".typed-words").is_visible()
 
 
 def test_another_tab_on_the_same_game_says_that_it_went_on(small_board: Any) -> None:

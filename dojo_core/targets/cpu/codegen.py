@@ -340,8 +340,8 @@ class _Generator:
                 by = op.function in COMPARISONS if number == 0 else op.function == "select"
                 first = number == 0 or access == op.operands[0]
                 alone = op.operands.count(access) == (number > 0) and not op.accumulate
-                apart = vector and _stride(self._flat(access), len(leaf.scopes) - 1) == 1
-                fits = by and first and alone and apart
+                fits = by and first and alone and vector
+                fits = fits and _stride(self._flat(access), len(leaf.scopes) - 1) == 1
                 held.setdefault(access.array, set()).add(signed if fits else "")
         return {
             buffer.name: next(iter(kinds))
