@@ -61,8 +61,8 @@ def storage_fault(program: Program, since: Difference | None = None) -> Fault | 
     judged = _verdicts(program, Difference(program) if since is None else since)
     harmed = (buffer for buffer, sound in judged if not sound)
     first = next((_fault(program, buffer) for buffer in harmed), None)
-    if first is None or first.code != Code.RACE:
-        return first
+    if first is None:
+        return None
     others = [fault.buffer for buffer in harmed if (fault := _fault(program, buffer)).code == first.code]
     if not others:
         return first
