@@ -82,6 +82,11 @@ def link(game: Game) -> str | None:
     return made if len(made) <= LONGEST_LINK else None
 
 
+def has_start(text: str) -> bool:
+    """Is it a line that has its start program with it?"""
+    return _START in text and "\npolicy " in text.partition(_START)[0]
+
+
 def is_link(text: str) -> bool:
     """Is it a link's text, and not the id of a saved game?"""
     return text.startswith(MARK)

@@ -25,7 +25,7 @@ from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.exclusive import waiting
 from dojo_core.measure.machine import this_machine
 from dojo_core.service import Player
-from dojo_core.service.library import file_name
+from dojo_core.service.takeaway import file_name
 from dojo_core.sharing import link
 from dojo_core.version import version
 from pages.access import browser_mark, secret_in

@@ -67,8 +67,8 @@ def test_export_and_import_give_the_same_game(service: Service) -> None:
     page = Page(service)
     page.start()
     page.send("play", move=move_of(page, "join_scopes"))
-    page.send("export")
-    text = page.feed["download"]["text"]
+    page.send("take_away")
+    text = page.feed["taken"]["game"]["text"]
     other = Page(service)
     other.send("text", text=text, policy="reassoc")
     assert other.board["program"]["lines"] == page.board["program"]["lines"]
@@ -149,8 +149,8 @@ def test_a_wrong_move_in_a_pasted_game_is_told_with_its_line(service: Service) -
     page = Page(service)
     page.start()
     page.send("play", move="join_scopes t@0")
-    page.send("export")
-    text = page.feed["download"]["text"]
+    page.send("take_away")
+    text = page.feed["taken"]["game"]["text"]
     page.send("leave")
     page.send("text", text=text.replace("join_scopes", "join_scpes"), policy="reassoc")
     told = page.board["start"]["errors"]["text"]

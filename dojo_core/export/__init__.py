@@ -24,7 +24,7 @@ from dojo_core.export.choice import (
 from dojo_core.export.elsewhere import sets_for
 from dojo_core.export.folder import write, zipped
 from dojo_core.export.kernel import single_file
-from dojo_core.export.library import DEFAULT_NAME, Library, library
+from dojo_core.export.library import DEFAULT_NAME, Library, library, torch_example
 
 __all__ = [
     "DEFAULT_NAME",
@@ -40,6 +40,7 @@ __all__ = [
     "sets_for",
     "single_file",
     "start_game",
+    "torch_example",
     "verified",
     "with_record",
     "write",

@@ -348,12 +348,7 @@ def _readme(
     arrays = "\n".join(f"static {C_TYPES[a.dtype]} {a.name}[{a.bytes // _size(a)}];" for a in first.arrays)
     names = ", ".join(a.name for a in first.arrays)
     made = "\n".join(f'{a.name} = np.ones({_tuple(a.shape)}, "{NUMPY_TYPES[a.dtype]}")' for a in first.inputs)
-    tensors = "\n".join(
-        f"    {a.name} = torch.ones({_tuple(a.shape)}, dtype=torch.{NUMPY_TYPES[a.dtype]})"
-        for a in first.inputs
-    )
-    results = ", ".join(a.name for a in first.outputs)
-    call = f"{first.family}({', '.join(a.name for a in first.inputs)})"
+    results, call = _call(first)
     return filled(
         "README.md.in",
         library=library,
@@ -366,8 +361,29 @@ def _readme(
         ),
         python_example=f"{made}\n{results} = {library}.{call}",
         others=ported.readme(instances, sets, library),
-        torch_example=f"{tensors}\n    {results} = torch_ops.{call}",
+        torch_example=_torch_example(first, library),
     )
+
+
+def torch_example(made: Library) -> str:
+    """Python that calls the operator of a library's first kernel."""
+    return _torch_example(made.instances[0], made.name)
+
+
+def _torch_example(first: Instance, library: str) -> str:
+    results, call = _call(first)
+    tensors = [
+        f"    {a.name} = torch.ones({_tuple(a.shape)}, dtype=torch.{NUMPY_TYPES[a.dtype]})"
+        for a in first.inputs
+    ]
+    head = ["import torch", f"from {library} import torch_ops", "", "with torch.inference_mode():"]
+    return "\n".join([*head, *tensors, f"    {results} = torch_ops.{call}"])
+
+
+def _call(of: Instance) -> tuple[str, str]:
+    """(results, call) of a kernel's function in Python."""
+    arguments = ", ".join(a.name for a in of.inputs)
+    return ", ".join(a.name for a in of.outputs), f"{of.family}({arguments})"
 
 
 def _size(array: Array) -> int:

@@ -95,8 +95,9 @@ class Attention:
             assert analysis is not None
             if moved or again:
                 self._submit(player, table, analysis)
-                if player.assembly and analysis.assembly is None and self._assemble is not None:
-                    self._late(player, table, analysis, "assembly", partial(self._assemble, analysis))
+                self._list(player, table, analysis)
+                if player.pinned is not None:
+                    self._list(player, player.pinned.table, player.pinned.analysis)
                 if player.profile and analysis.profile is None and self._profile is not None:
                     tell = partial(self._profile, analysis, table.workload)
                     self._late(player, table, analysis, "profile", tell)
@@ -133,6 +134,11 @@ class Attention:
         finally:
             player.arrived(changed)
 
+    def _list(self, player: Player, table: Table, analysis: Analysis) -> None:
+        """The assembly of a position, where it is shown."""
+        if player.assembly and analysis.assembly is None and self._assemble is not None:
+            self._late(player, table, analysis, "assembly", partial(self._assemble, analysis))
+
     def _late(
         self, player: Player, table: Table, analysis: Analysis, part: str, make: Callable[[], Any]
     ) -> None:
@@ -140,7 +146,7 @@ class Attention:
 
         def work() -> None:
             try:
-                if getattr(analysis, part) is None and player.analysis is analysis:
+                if getattr(analysis, part) is None and player.looks_at(analysis):
                     setattr(analysis, part, make())
             except Exception:
                 log.exception("no %s", part)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from dojo_core import sharing
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
@@ -273,6 +274,8 @@ class Games:
         """
         if text.lstrip().startswith("dojo game"):
             return Game.from_text(text)
+        if sharing.has_start(text):
+            return _taken_along(text)
         if any(row.startswith("shape ") for row in text.splitlines()):
             return self._replayed(read_line(text))
         program = parse(text)
@@ -374,6 +377,18 @@ def _take_in(table: Table, text: str) -> bool:
 
 def _played(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(("cursor:", "#"))]
+
+
+def _taken_along(text: str) -> Game:
+    """The game of a line that has its start program with it. Raises TextError, and Refused."""
+    try:
+        opened = sharing.open_line(text)
+    except sharing.BadLink as fault:
+        raise Refused(str(fault)) from fault
+    if opened.gone:
+        raise Refused(opened.words)
+    opened.game.goto(0)
+    return opened.game
 
 
 def _policy(name: str) -> str:

@@ -23,7 +23,7 @@ from dojo_core.bench.baselines import BASELINES
 from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import settled
 from dojo_core.codegen.code import NotGeneratable
-from dojo_core.export import Choice, NotExported, of_game, single_file, with_record, zipped
+from dojo_core.export import Choice, NotExported, of_game, zipped
 from dojo_core.export import library as c_library
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.game import Entry, Game, GameFull
@@ -46,6 +46,7 @@ from dojo_core.service.games import workload_key
 from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
+from dojo_core.service.takeaway import c_text, file_name
 from dojo_core.service.sources import SCHOOL_GAMES
 from dojo_core.sharing import BadLink, Opened, open_text
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends, origins
@@ -395,9 +396,8 @@ class Library:
         """(name, text) of the program's C, as it is compiled, with what is known of it. Raises Refused."""
         game = opened.game
         try:
-            choice = of_game(game, f"the game {game.title}")
             with Records() as records:
-                text = single_file(with_record(choice, records))
+                text = c_text(game, records)
         except (NotExported, NotGeneratable, ValueError) as fault:
             raise Refused(str(fault)) from None
         return f"{file_name(game.title)}.c", text
@@ -444,11 +444,6 @@ class Library:
 
 def _measured_for(player: str) -> str:
     return f"{player}-library"
-
-
-def file_name(title: str) -> str:
-    """A title as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:60] or "game"
 
 
 def when_words(seconds: float) -> str:

@@ -48,6 +48,20 @@ class Table:
     limited: bool = False  # has it been asked for?
 
 
+@dataclass(frozen=True)
+class Pinned:
+    """A position that the one on the board is compared with, of this game or of another.
+
+    ``number`` and ``name`` are the position's in the game of ``table``, as it was pinned; its texts are those
+    of ``analysis``.
+    """
+
+    table: Table
+    number: int
+    name: str
+    analysis: Analysis
+
+
 @dataclass
 class Player:
     """What one tab looks at. ``lock`` is taken before its table's."""
@@ -66,6 +80,7 @@ class Player:
     reason: str = ""  # why what is looked at is legal
     refused: tuple[str, str] | None = None  # the move that was asked for last and refused, and why
     assembly: bool = False
+    pinned: Pinned | None = None
     profile: bool = False  # is shown where the time of the position goes
     drop: Json | None = None
     hint: Hint | None = None
@@ -74,7 +89,7 @@ class Player:
     notice: Json | None = None
     noticed: float = 0.0  # when; a page that comes later is not told
     forgotten: SavedText | None = None  # the saved game that was deleted last
-    download: Json | None = None
+    taken: Json | None = None  # what was asked to be taken away, until the page says that it is there
     ready: int = 0  # grows when a part of the board arrived late (refusals, assembly, a report)
     pending: int = 0  # parts under way
     _counting: threading.Lock = field(default_factory=threading.Lock)
@@ -84,6 +99,10 @@ class Player:
         self.table = table
         self.at = self.analysis = self.drop = self.hint = None
         self.errors = {}
+
+    def looks_at(self, analysis: Analysis) -> bool:
+        """Does the board show its texts: of the position there, or of the one that it is compared with?"""
+        return analysis is self.analysis or (self.pinned is not None and analysis is self.pinned.analysis)
 
     @property
     def watching(self) -> bool:

@@ -23,7 +23,7 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
-from dojo_core.service import board, feed, saved_games
+from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
@@ -48,10 +48,10 @@ NOTICE = 20.0  # seconds in which a notice can still be told
 
 # These mean the same wherever the cursor is meanwhile: quick key presses all count. Anything else made on
 # a position that is no longer on the board is dropped.
-ANYWHERE = ("step", "goto", "take_back", "show", "undelete")
+ANYWHERE = ("step", "goto", "take_back", "show", "unpin", "undelete")
 
 # What those may do who watch somebody else's game: all that leaves it as it is.
-LOOKING = ("step", "goto", "select", "look", "show", "why", "hint", "export", "measure")
+LOOKING = ("step", "goto", "select", "look", "show", "why", "hint", "take_away", "pin", "unpin", "measure")
 
 
 class Service:
@@ -70,10 +70,11 @@ class Service:
         local: bool = False,
         measure: bool = True,
         profile: Callable[[Any, Any], Any] | None = None,
+        take_away: Callable[[Game], Json] = takeaway.parts,
     ) -> None:
         """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
         it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody asks."""
-        self._machine = machine
+        self._machine, self._take_away = machine, take_away
 
         def idle() -> bool:
             return not machine().busy
@@ -335,6 +336,8 @@ class Service:
                 self._games.rename(text_of("game"), text_of("title"), player.owner)
             case "look_again":
                 pass  # a page that was out of sight: it is drawn anew
+            case "received":
+                player.taken = None
             case "restart":
                 self.queue.restart()
             case "anyway":
@@ -418,11 +421,12 @@ class Service:
                     player.redraw()
             case "select" | "look" | "show":
                 self._look(player, table, kind, event)
-            case "export":
-                name = "".join(c if c.isalnum() else "-" for c in game.title).strip("-") or "game"
-                player.download = {
-                    "n": next(self._numbers), "client": client, "name": f"{name}.line", "text": game.to_text()
-                }  # fmt: skip
+            case "take_away":
+                player.taken = {"n": next(self._numbers), "client": client, **self._take_away(game)}
+            case "pin" | "unpin":
+                here = self._attention.attend(player, table)
+                player.pinned = pinned.at_cursor(table, here) if kind == "pin" else None
+                player.redraw()
             case "yardstick":
                 self._restate(player, table, client)
             case "ask_drop":
@@ -527,7 +531,8 @@ class Service:
                 position = board.position(player, table, analysis)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
-                return {"view": "play", "acknowledged": acknowledged, **position}
+                shown = pinned.texts(player)
+                return {"view": "play", "acknowledged": acknowledged, "pinned": shown, **position}
 
     def feed(self, player: Player) -> Json:
         """The times: small, asked for twice a second while there is work. Renews the player's lease."""
@@ -539,7 +544,7 @@ class Service:
             common = {
                 "acknowledged": dict(player.acknowledged),
                 "notice": player.notice if time.monotonic() - player.noticed < NOTICE else None,
-                "download": player.download,
+                "taken": player.taken,
             }
             table = player.table
             if table is None:
@@ -549,6 +554,7 @@ class Service:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
                 times = feed.times(player, table, analysis, self.queue.of(table.key))
+                times["pinned"] = pinned.times(player, table, self.queue.of(table.key))
                 return {"view": "play", **common, **times, "machine": feed.machine(self._machine())}
 
 

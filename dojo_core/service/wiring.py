@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from dojo_core.service.hints import Advise
 from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
+from dojo_core.service.takeaway import parts
 from dojo_core.service.view import Json, code_lines, path_text
 from dojo_core.system import yield_to_others
 from dojo_core.targets.measurers import Measurers
@@ -275,4 +277,5 @@ def open_service(
         local,
         measure,
         profiled,
+        partial(parts, records=records),
     )

@@ -11,7 +11,7 @@ import streamlit as st
 from dojo_core.bench.table import Line, as_csv, lines, shown_name
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.service.library import file_name
+from dojo_core.service.takeaway import file_name
 from pages import shell
 from pages.compare import plots
 from pages.compare.texts import texts

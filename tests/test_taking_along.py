@@ -1,0 +1,84 @@
+"""What a position can be taken away as, and what is told of one that was pinned."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+
+from dojo_core.game import Game
+from dojo_core.program.text import parse
+from dojo_core.service import Service
+from dojo_core.service.takeaway import parts
+from dojo_core.sharing import open_link
+from tests.stand_ins import TEXT, Page, move_of
+
+JOIN = "join_scopes t@0"
+
+
+def test_each_part_is_of_the_position_on_the_board(service: Service) -> None:
+    page = Page(service)
+    page.send("text", text=TEXT, policy="reassoc")
+    page.send("play", move=JOIN)
+    page.send("play", move="reuse_dims t 0")
+    page.send("step", to="back")
+    page.send("take_away")
+    taken = page.feed["taken"]
+    hash_here = page.board["position"]["hash"]
+
+    assert open_link(taken["link"]["text"]).game.current.program.hash == hash_here
+    assert taken["link"]["whole"] and taken["moves"] == 1
+    assert f"1: {JOIN}" in taken["code"]["text"] and "reuse_dims" not in taken["code"]["text"]
+    assert taken["code"]["name"] == "pair.c"
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(taken["library"]["zip"]))) as archive:
+        example = archive.read("dojo_kernels/README.md").decode()
+    assert taken["library"]["use"] in example and "y = torch_ops.pair(x)" in example
+    assert "reuse_dims" in taken["game"]["text"]
+
+    page.send("received")
+    assert page.feed["taken"] is None
+
+
+def test_a_line_of_a_text_of_ones_own_can_be_pasted(service: Service) -> None:
+    page = Page(service)
+    page.send("text", text=TEXT, policy="strict")
+    page.send("play", move=JOIN)
+    here = page.board["position"]["hash"]
+    page.send("take_away")
+    line = page.feed["taken"]["line"]["text"]
+    page.send("leave")
+    page.send("text", text=line, policy="reassoc")
+    assert page.board["game"]["policy"] == "strict"  # as the line says
+    page.send("step", to="last")
+    assert page.board["position"]["hash"] == here
+    page.send("leave")
+    page.send("text", text=line.replace("t@0", "t@7"), policy="reassoc")
+    assert "does not" in page.board["start"]["errors"]["text"]
+
+
+def test_what_is_no_c_is_taken_as_it_is_shown() -> None:
+    program = parse("kernel k\nin x\nout y\nx f64 [8] heap\ny f64 [8] heap\n8 y[{0}] = x[{0}]*2\n")
+    taken = parts(Game.new(program, target="snitch"))
+    assert taken["code"]["name"] == "k.snitch" and "fmul.d" in taken["code"]["text"]
+    assert "export another" in taken["library"]["error"]
+
+
+def test_the_pinned_position_keeps_its_texts_and_is_timed_against_the_board(service: Service) -> None:
+    page = Page(service)
+    page.start()
+    page.send("pin")
+    assert page.board["pinned"]["name"] == "Start"
+    page.send("play", move=move_of(page, "join_scopes"))
+    board = page.board
+    assert board["pinned"]["program"] == parse(TEXT).text.splitlines()
+    assert board["pinned"]["hash"] != board["position"]["hash"]
+    assert board["pinned"]["code"] != board["code"]
+    page.until(lambda: page.feed["pinned"]["speed"] is not None)
+    verdict, value, low, high, _ = page.feed["pinned"]["speed"]
+    assert verdict and low <= value <= high and page.feed["pinned"]["seconds"] > 0
+
+    page.send("leave")  # in another game, of another start, there is nothing to hold its time against
+    page.start(shape="32")
+    assert page.board["pinned"]["name"] == "Start" and page.feed["pinned"] is None
+    page.send("unpin")
+    assert page.board["pinned"] is None
