@@ -1,18 +1,20 @@
 """Our own component: the board, one screen of linked panes, and its feed of times.
 
-The scripts beside this file are joined in the order below: together they are one module. ``mount`` in
-board.js is called again with each change of data and keeps its elements, so that nothing a player
-scrolled, typed or selected is lost.
+The scripts beside this file, and those of the pane that shows what differs, are joined in the order below:
+together they are one module. ``mount`` in board.js is called again with each change of data and keeps its
+elements, so that nothing a player scrolled, typed or selected is lost.
 """
 
 from pathlib import Path
 
 import streamlit as st
 
+from pages import difference
+
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     "dom", "speed", "events", "address", "notice", "header", "program", "tree", "row", "order", "words",
-    "hint", "moves", "drawer", "history", "dialogs", "help", "games", "start", "board",
+    "hint", "moves", "drawer", "history", "dialogs", "help", "games", "start", "pin", "take", "board",
 )  # fmt: skip
 
 
@@ -22,8 +24,8 @@ def _text(name: str) -> str:
 
 board = st.components.v2.component(
     "dojo_board",
-    css=_text("board.css") + _text("narrow.css"),
-    js="\n".join(_text(f"{name}.js") for name in _SCRIPTS),
+    css=_text("board.css") + difference.CSS + _text("pin.css") + _text("narrow.css"),
+    js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _SCRIPTS)]),
 )
 
 feed = st.components.v2.component("dojo_feed", js=_text("feed.js"))

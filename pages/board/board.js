@@ -23,6 +23,8 @@ class Board {
     this.moves = new MovesPane(this);
     this.history = new HistoryPane(this);
     this.chart = new Chart(this);
+    this.pin = new Pin(this);
+    this.take = new TakeAway(this);
     this.notice = new Notice(this);
     this.play = el("div", { class: "play" }, this.header.root,
       el("div", { class: "columns" }, this.program.root, this.code.root, this.moves.root),
@@ -100,6 +102,7 @@ class Board {
       if (changed("history", "at")) { this.history.update(); this.chart.update(); }
       if (changed("history", "game", "at", "measuring")) this.header.update();
       if (arrived) this.paint();
+      this.pin.update();
     }
     this.dialogs.update();
     this.games.update();
@@ -140,10 +143,7 @@ class Board {
         if (!said) this.tell(notice.text, notice.kind, notice.undo ? ["Undo", () => this.send(notice.undo.kind)] : null);
       }
     }
-    if (feed.download && feed.download.n !== this.downloaded) {
-      this.downloaded = feed.download.n;
-      if (feed.download.client === this.client) this.save(feed.download);
-    }
+    this.take.arrived(feed.taken);
     if (!this.data || this.data.view !== "play" || feed.view !== "play") return;
     if (this.moves.playing !== null && !this.events.waits((e) => e.kind === "play")) this.moves.released();
     if (feed.position !== this.data.position.id || feed.game !== this.data.game.id) return;
@@ -153,14 +153,7 @@ class Board {
     this.history.refresh();
     this.chart.draw();
     this.code.tell();
-  }
-
-  save({ name, text }) {
-    const link = el("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: name });
-    this.frame.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    this.pin.refresh();
   }
 
   tell(text, kind = "info", action = null) {
@@ -223,6 +216,7 @@ class Board {
   paint(from = null) {
     this.program.paint();
     this.code.paint(from);
+    this.pin.bringSelected(from);
     const row = this.program.body.querySelector(".line.selected");
     if (row && from === this.code) bring(this.program.body, row);
   }
@@ -241,6 +235,7 @@ class Board {
       h: () => this.moves.hints.ask(),
       b: () => this.send("step", { to: "branch" }),
       m: () => this.toggleMeasuring(),
+      p: () => this.pin.toggle(),
       "/": () => this.moves.search.focus(),
       "?": () => this.help.open(),
       Escape: () => { if (!this.moves.escape() && this.selection !== null) this.select(this.selection); },

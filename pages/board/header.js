@@ -14,7 +14,6 @@ class Header {
     const act = (kind, fields = {}) => () => board.send(kind, fields);
     this.buttons = {
       fresh: el("button", { class: "ghost", type: "button", title: "Leave this game (it is saved) and start another", onclick: act("leave") }, "New game"),
-      save: el("button", { class: "ghost", type: "button", title: "Download this game as a text that a person can read and mail", onclick: act("export") }, "Save line"),
       review: el("button", { class: "ghost", type: "button", title: "Go through this game: gains, investments, real losses", onclick: () => this.review() }, "Review"),
       keys: el("button", { class: "ghost", type: "button", "aria-label": "Help", title: "Keys, notation, moves (?)", onclick: () => board.help.open() }, "?"),
       first: el("button", { class: "nav", type: "button", "aria-label": "To the start", title: "To the start of the line", onclick: act("step", { to: "first" }) }, icon("first")),
@@ -51,7 +50,7 @@ class Header {
       el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
     this.doubt = el("div", { class: "doubt", role: "status", hidden: true });
     this.root = el("header", { class: "top" },
-      el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.save, b.review, b.keys),
+      el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.review, b.keys),
       el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
         this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
       this.watched, this.doubt, this.banner);

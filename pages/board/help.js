@@ -4,7 +4,8 @@ const KEYS = [
   ["← →", "one move back, forward"], ["U", "take back"], ["H", "a hint: the kind of a good move; again: its place; again: the move"], ["B", "next branch"], ["↑ ↓", "up, down in a list"],
   ["Enter", "play the selected move"], ["Double click", "on a move: play it"], ["/", "filter the moves, or type one"],
   ["Esc", "clear the filter, then the selected move, then the selected line"], ["M", "measure, pause"],
-  ["Save line", "on top: download the game as a text; paste it on the start screen to play on"], ["?", "this help"],
+  ["P", "pin this position: the program, its C and its assembly then show what differs from it"],
+  ["Take away", "on top: copy or download the C, a library, the line, a link, the chart"], ["?", "this help"],
 ];
 
 const NOTATION = [

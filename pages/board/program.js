@@ -29,6 +29,7 @@ class ProgramPane {
     this.tabs.select(tab);
     show(this.switch, tab === "changes");
     this.draw();
+    this.board.pin.update();
     if (tab === "text") this.board.paint(this.board.code); // the selected line is in view
   }
 
@@ -154,7 +155,7 @@ function paintLines(body, board) {
   const chosen = board.selection;
   const hovered = board.hovered;
   const involved = board.involved;
-  for (const node of body.querySelectorAll("[data-path]")) {
+  for (const node of body.parentNode.querySelectorAll("[data-path]")) { // also what differs, where that is shown
     const path = node.dataset.path;
     const buffer = path.startsWith("buffer:");
     const inside = (root) => root !== null && (buffer || root.startsWith("buffer:")
@@ -202,6 +203,7 @@ class CodePane {
     this.tabs.select(tab);
     this.board.send("show", { assembly: tab === "asm" });
     this.draw();
+    this.board.pin.update();
     this.paint(this.board.program);
   }
 
