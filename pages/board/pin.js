@@ -6,7 +6,7 @@ class Pin {
     this.board = board;
     this.layout = new LayoutSwitch(() => this.update());
     this.back = el("button", { class: "small", type: "button", title: "Go to the pinned position", onclick: () => board.send("goto", { id: this.pinned.id }) }, "Go there");
-    this.versus = new Versus(this.layout.root, this.back,
+    this.versus = new Versus(["Pinned", "Here"], this.layout.root, this.back,
       el("button", { class: "small", type: "button", title: "Show the texts themselves again", onclick: () => board.send("unpin") }, "Unpin"));
     this.root = el("section", { class: "pinned", "aria-label": "Compared with the pinned position", hidden: true }, this.versus.root);
     this.button = el("button", { class: "ghost", type: "button", "aria-pressed": "false",
@@ -17,7 +17,7 @@ class Pin {
   }
 
   view(pane, label) {
-    const difference = new Difference(label);
+    const difference = new Difference(label, () => this.board.paint(pane));
     show(difference.root, false);
     pane.body.after(difference.root);
     difference.root.addEventListener("click", (event) => {
@@ -103,15 +103,19 @@ class Pin {
     if (!this.pinned || !feed) return;
     const known = feed.pinned, speed = known && known.speed && !this.here ? new Speed(known.speed) : null;
     const time = (seconds) => (seconds > 0 ? duration(seconds) : this.board.data.game.timed ? "not measured" : "");
-    this.versus.tell(this.here ? [this.names[0], "itself: go to another position"] : this.names,
+    this.versus.tell(this.here ? [this.names[0], "the same: go to another position"] : this.names,
       [time(known && known.seconds), this.here ? "" : time(feed.now.seconds)],
       speed && { words: speed.decided ? speed.words : `${speed.words} (${ratio(speed.value)})`, tone: speed.tone, title: speed.sentence.replaceAll("the position on the board", "the pinned position") });
   }
 
-  /** After a click in another pane: the chosen node's first line is in view. */
+  /** The chosen node's first line is in view, unless it was chosen there. */
   bringSelected(from) {
+    const chosen = this.board.selection;
     for (const { pane, difference } of this.views) {
-      const line = pane !== from && !difference.root.hidden && difference.table.querySelector(".line.selected");
+      if (pane === from || difference.root.hidden || chosen === null) continue;
+      difference.reveal((path) => within(path, chosen));
+      paintLines(difference.root, this.board);
+      const line = difference.table.querySelector(".line.selected");
       if (line) difference.bring(line);
     }
   }

@@ -90,7 +90,7 @@ class TakeAway {
     const sheet = el("div", { class: "sheet", style: `width: ${SHEET.width}px; height: ${SHEET.height}px` }, chart.root);
     this.board.frame.append(sheet);
     chart.draw();
-    const text = new XMLSerializer().serializeToString(onPaper(chart.canvas, this.got.title));
+    const text = new XMLSerializer().serializeToString(onPaper(chart.canvas, `${this.got.title}: speed-up over moves ${chart.basis.textContent}`));
     sheet.remove();
     const drawn = new Blob([text], { type: "image/svg+xml" });
     this.save(name, format === "svg" ? drawn : await rastered(text));
@@ -113,7 +113,7 @@ function onPaper(picture, title) {
   for (const [name, value] of Object.entries({ xmlns: SVG, width, height: height + 30, viewBox: `0 -30 ${width} ${height + 30}` })) copy.setAttribute(name, value);
   copy.removeAttribute("class");
   copy.prepend(svg("rect", { x: 0, y: -30, width, height: height + 30, fill: style.backgroundColor }),
-    svg("text", { x: 12, y: -9, fill: style.color, "font-family": style.fontFamily, "font-size": 15, "font-weight": 600 }, `${title}: speed-up over moves`));
+    svg("text", { x: 12, y: -9, fill: style.color, "font-family": style.fontFamily, "font-size": 15, "font-weight": 600 }, title));
   return copy;
 }
 

@@ -84,14 +84,13 @@ function wordsOf(line) {
   return line.match(/[A-Za-z_]\w*|\d[\w.]*|\s+|./g) || [];
 }
 
-/** How much two lines have in common, in percent of their words; 0 where that is too little. */
+/** How much two lines, as their names and numbers sorted, have in common, in percent; 0 where that is too little. */
 function likeness(one, other) {
-  const counts = new Map();
-  for (const word of one) counts.set(word, (counts.get(word) || 0) + 1);
   let shared = 0;
-  for (const word of other) {
-    const left = counts.get(word) || 0;
-    if (left) { shared += 1; counts.set(word, left - 1); }
+  for (let i = 0, j = 0; i < one.length && j < other.length;) {
+    if (one[i] === other[j]) { shared += 1; i += 1; j += 1; }
+    else if (one[i] < other[j]) i += 1;
+    else j += 1;
   }
   const percent = Math.round((200 * shared) / Math.max(1, one.length + other.length));
   return percent >= ALIKE ? percent : 0;
@@ -121,7 +120,7 @@ function alignedLines(before, after, key = (line) => line) {
 /** The rows of a block in which no line stayed: lines that are much alike are one, changed. */
 function changedLines(before, from, to, after, start, end) {
   const [n, m] = [to - from, end - start];
-  const words = (lines, first, last) => lines.slice(first, last).map((line) => wordsOf(line.trim()));
+  const words = (lines, first, last) => lines.slice(first, last).map((line) => (line.match(/\w+/g) || []).sort());
   let pairs = [];
   if (n && m && n * m <= MOST_PAIRED) {
     const old = words(before, from, to), now = words(after, start, end);

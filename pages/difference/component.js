@@ -3,7 +3,7 @@
 class Pair {
   constructor(root) {
     this.layout = new LayoutSwitch(() => this.draw());
-    this.versus = new Versus(this.layout.root);
+    this.versus = new Versus(["From", "to"], this.layout.root);
     this.difference = new Difference("Programs");
     this.frame = el("div", { class: "pair-of-texts" }, this.versus.root, this.difference.root);
     root.append(this.frame);

@@ -6,38 +6,42 @@ const FOLDED = 8; // lines that stayed: fewer are shown
 const KINDS = { same: ["", ""], removed: ["−", "removed"], added: ["+", "added"] };
 
 class Difference {
-  /** `label` names the texts to a screen reader: "C". */
-  constructor(label) {
+  /** `label` names the texts to a screen reader: "C"; `unfolded` is called when lines have come into view. */
+  constructor(label, unfolded = () => {}) {
     this.label = label;
+    this.unfolded = unfolded;
     this.summary = el("span", { role: "status" });
     const step = (by, words, sign) => el("button", { class: "small", type: "button", "aria-label": words, title: words, onclick: () => this.go(by) }, sign);
     this.steps = el("span", { class: "steps" }, step(-1, "Previous difference", "↑"), step(1, "Next difference", "↓"));
     this.table = el("div", { class: "scroll mono", tabindex: "0" });
     this.root = el("div", { class: "difference" }, el("div", { class: "difference-head" }, this.summary, this.steps), this.table);
     this.blocks = [];
+    this.folds = [];
   }
 
   /** In place of texts, why there are none. */
   tell(sentence) {
     put(this.summary, "");
     show(this.steps, false);
-    this.blocks = [];
+    this.blocks = this.folds = [];
     this.table.removeAttribute("role");
     this.table.replaceChildren(el("p", { class: "empty" }, sentence));
   }
 
   /**
-   * `before` and `after`: lines, each a text; `kind` is one of SAME_BY, `layout` "line" or "side", `names` of the two
+   * `before` and `after`: the texts' lines; `kind` is one of TEXTS, `layout` "line" or "side", `names` of the two
    * texts; `paths`: of each line after, the node that it comes from.
    */
   draw(before, after, { kind, layout, names, paths = [] }) {
-    this.texts = { before, after, paths };
+    const { key, shown } = TEXTS[kind];
+    this.texts = { before: before.map(shown), after: after.map(shown), paths };
     this.layout = layout;
-    const rows = alignedLines(before, after, SAME_BY[kind](before, after));
+    const rows = alignedLines(this.texts.before, this.texts.after, key(before, after));
     this.count(rows);
     this.table.setAttribute("role", "table");
     this.table.setAttribute("aria-label", `${this.label}: from ${names[0]} to ${names[1]}`);
     this.blocks = [];
+    this.folds = [];
     const head = layout === "side" ? ["", names[0], "", names[1]] : ["", "Line"];
     const title = el("div", { class: `line titles ${layout === "side" ? "pair" : "unseen"}`, role: "row" },
       head.map((name) => el("span", { role: "columnheader" }, name)));
@@ -78,10 +82,19 @@ class Difference {
   }
 
   fold(rows) {
+    const open = () => {
+      line.replaceWith(...rows.flatMap((row) => this.row(row)));
+      this.folds = this.folds.filter((fold) => fold.open !== open);
+    };
     const line = el("div", { class: "line folded", role: "row" }, el("span", { role: "cell" },
-      el("button", { class: "small", type: "button", onclick: () => line.replaceWith(...rows.flatMap((row) => this.row(row))) },
-        `${plural(rows.length, "line")} the same`)));
+      el("button", { class: "small", type: "button", onclick: () => { open(); this.unfolded(); } }, `${plural(rows.length, "line")} the same`)));
+    this.folds.push({ open, paths: rows.map(([, , j]) => this.texts.paths[j]).filter(Boolean) });
     return line;
+  }
+
+  /** Unfold where a node is of whose path `asked` says so. */
+  reveal(asked) {
+    for (const fold of this.folds.filter(({ paths }) => paths.some(asked))) fold.open();
   }
 
   /** The elements of a row: in line, a changed line is one that went and one that came. */
@@ -157,11 +170,12 @@ class LayoutSwitch {
 
 /** What stands on top of a comparison: two names with their times, and the ratio of these. */
 class Versus {
-  constructor(...controls) {
+  /** `labels` of the two sides. */
+  constructor(labels, ...controls) {
     this.sides = [0, 1].map(() => ({ name: el("code", {}), time: el("span", { class: "versus-time" }) }));
     this.ratio = el("strong", {});
     this.root = el("div", { class: "versus" },
-      this.sides.map(({ name, time }, at) => el("span", { class: "versus-side" }, el("span", { class: "quiet" }, at ? "with" : "Compared"), name, time)),
+      this.sides.map(({ name, time }, at) => el("span", { class: "versus-side" }, el("span", { class: "quiet" }, labels[at]), name, time)),
       this.ratio, el("span", { class: "spring" }), controls);
   }
 
