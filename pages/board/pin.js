@@ -24,6 +24,9 @@ class Pin {
       const path = event.target.closest("button") ? null : pathAt(event);
       if (path !== null) this.board.select(path, pane);
     });
+    difference.table.addEventListener("keydown", (event) => { // they scroll, and leave the moves alone
+      if (event.key === "ArrowUp" || event.key === "ArrowDown") event.stopPropagation();
+    });
     difference.root.addEventListener("mouseover", (event) => this.board.hover(pathAt(event)));
     difference.root.addEventListener("mouseleave", () => this.board.hover(null));
     return { pane, difference, shown: null };

@@ -80,8 +80,18 @@ function commonPlaces(before, after) {
   return found;
 }
 
+/** A function that gives texts numbers, those the same one whose `key` is. */
+function numbering(key) {
+  const numbers = new Map();
+  return (text) => {
+    const its = key(text);
+    if (!numbers.has(its)) numbers.set(its, numbers.size);
+    return numbers.get(its);
+  };
+}
+
 function wordsOf(line) {
-  return line.match(/[A-Za-z_]\w*|\d[\w.]*|\s+|./g) || [];
+  return line.match(/\.?[A-Za-z_][\w$]*|\d[\w.]*|\s+|./g) || [];
 }
 
 /** How much two lines, as their names and numbers sorted, have in common, in percent; 0 where that is too little. */
@@ -101,12 +111,7 @@ function likeness(one, other) {
  * before and after, null where there is none. Lines are the same whose `key` is.
  */
 function alignedLines(before, after, key = (line) => line) {
-  const numbers = new Map();
-  const numbered = (line) => {
-    const its = key(line);
-    if (!numbers.has(its)) numbers.set(its, numbers.size);
-    return numbers.get(its);
-  };
+  const numbered = numbering(key);
   const rows = [];
   let [i, j] = [0, 0];
   for (const [a, b] of [...commonPlaces(before.map(numbered), after.map(numbered)), [before.length, after.length]]) {
@@ -136,14 +141,10 @@ function changedLines(before, from, to, after, start, end) {
   return rows;
 }
 
-/** Two lines as pieces [text, differs], the words marked that only one of them has. */
-function alignedWords(before, after) {
+/** Two lines as pieces [text, differs], the words marked that only one of them has, by what `key` makes of them. */
+function alignedWords(before, after, key = (word) => word) {
   const old = wordsOf(before), now = wordsOf(after);
-  const numbers = new Map();
-  const numbered = (word) => {
-    if (!numbers.has(word)) numbers.set(word, numbers.size);
-    return numbers.get(word);
-  };
+  const numbered = numbering(key);
   const common = old.length * now.length > MOST_WORDS ? [] : commonPlaces(old.map(numbered), now.map(numbered));
   const pieces = (words, stayed) => {
     const made = [];

@@ -34,9 +34,9 @@ class Difference {
    */
   draw(before, after, { kind, layout, names, paths = [] }) {
     const { key, shown } = TEXTS[kind];
-    this.texts = { before: before.map(shown), after: after.map(shown), paths };
+    this.texts = { before: before.map(shown), after: after.map(shown), paths, key };
     this.layout = layout;
-    const rows = alignedLines(this.texts.before, this.texts.after, key(before, after));
+    const rows = alignedLines(this.texts.before, this.texts.after, key);
     this.count(rows);
     this.table.setAttribute("role", "table");
     this.table.setAttribute("aria-label", `${this.label}: from ${names[0]} to ${names[1]}`);
@@ -99,8 +99,8 @@ class Difference {
 
   /** The elements of a row: in line, a changed line is one that went and one that came. */
   row([kind, i, j]) {
-    const { before, after } = this.texts;
-    const [old, now] = kind === "changed" ? alignedWords(before[i], after[j])
+    const { before, after, key } = this.texts;
+    const [old, now] = kind === "changed" ? alignedWords(before[i], after[j], key)
       : [i === null ? null : [[before[i], false]], j === null ? null : [[after[j], false]]];
     const went = kind === "same" ? "same" : "removed", came = kind === "same" ? "same" : "added";
     if (this.layout === "side") {

@@ -209,10 +209,12 @@ def test_a_title_is_never_markup(start_screen: Any) -> None:
 def test_a_saved_line_can_be_downloaded_and_played_again(small_board: Any) -> None:
     board = small_board
     play(board)
+    board.click("text=Take away")
     with board.expect_download() as download:
-        board.click("text=Save line")
+        board.click("[aria-label='Download: The whole game']")
     text = Path(download.value.path()).read_text()
     assert text.startswith("dojo game 1") and MOVE in text
+    board.keyboard.press("Escape")
     board.click("text=New game")
     board.wait_for_selector("textarea")
     board.fill("textarea", text)

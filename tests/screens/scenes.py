@@ -109,6 +109,25 @@ def begun(kernel: str, shape: str, target: str, until: str) -> Callable[[Any], N
     return act
 
 
+def pinned(layout: str, tab: str) -> Callable[[Any], None]:
+    """The end of the line is pinned, and compared with the position before."""
+
+    def act(page: Any) -> None:
+        page.keyboard.press("p")
+        page.wait_for_selector(".pinned:visible")
+        page.keyboard.press("ArrowLeft")
+        page.click(f"[data-layout={layout}]")
+        page.click(f"[data-tab={tab}]")
+        page.wait_for_selector(".code .difference ins")
+
+    return act
+
+
+def taken(page: Any) -> None:
+    page.click("text=Take away")
+    page.wait_for_selector(".take-part")
+
+
 def wrong_text(page: Any) -> None:
     page.fill("textarea", "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = z[{0}]*2\n")
     page.click("text=Play this")
@@ -282,6 +301,9 @@ SCENES = (
     Scene("play-selected", "", selected),
     Scene("play-assembly", "", clicks("[data-tab=asm]")),
     Scene("play-changes", "", clicks("[data-tab=changes]")),
+    Scene("play-pinned", "", pinned("line", "c")),
+    Scene("play-pinned-side", "", pinned("side", "asm")),
+    Scene("play-take", "", taken),
     Scene("play-tree", "", clicks("[data-tab=tree]")),
     Scene("play-blocked", "", clicks("[data-tab=blocked]", ".row.blocked")),
     Scene("play-enablers", "", clicks("[data-tab=enablers]")),
