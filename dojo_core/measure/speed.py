@@ -59,6 +59,11 @@ class Speed:
         return "undecided" if self.final else "unsure"
 
     @property
+    def inverse(self) -> Speed:
+        """How fast the other program is against this one."""
+        return Speed(1 / self.value, 1 / self.high, 1 / self.low, self.rounds, self.final)
+
+    @property
     def decided(self) -> bool:
         return self.verdict in ("faster", "slower", "equal")
 

@@ -248,6 +248,12 @@ class Attention:
         tasks = [(SELF, task(game.current)), (START, task(game.positions[0]))]
         tasks += [(REST_OF_LINE, task(p)) for p in game.line()[1:-1]]
         tasks += self._successors(player, table, analysis)
+        pinned = player.pinned
+        if pinned is not None and pinned.table.key == table.key:
+            program = pinned.analysis.program
+            there = Task(table.key, table.workload, program, program.hash, pinned.line, steady)
+            if program.hash != game.current.program.hash:
+                tasks.append((LOOKED_AT, there))  # in turns with the board, as a move is that is looked at
         tasks.sort(key=lambda task: task[0])
         self._queue.want(player.id, tasks[:MOST_OPEN])
 

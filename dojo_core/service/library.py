@@ -46,8 +46,8 @@ from dojo_core.service.games import workload_key
 from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
-from dojo_core.service.takeaway import c_text, file_name
 from dojo_core.service.sources import SCHOOL_GAMES
+from dojo_core.service.takeaway import c_text, file_name
 from dojo_core.sharing import BadLink, Opened, open_text
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends, origins
 

@@ -12,9 +12,9 @@ from dojo_core.targets.registry import backend
 
 def at_cursor(table: Table, analysis: Analysis) -> Pinned:
     """The position on the board, pinned. The table is locked."""
-    position, ply = table.game.current, len(table.game.line()) - 1
-    name = "Start" if position.move is None else f"{ply}. {position.move}"
-    return Pinned(table, position.id, name, analysis)
+    position, moves = table.game.current, [str(each.move) for each in table.game.line()[1:]]
+    name = f"{len(moves)}. {position.move}" if moves else "Start"
+    return Pinned(table, position.id, name, "\n".join(moves), analysis)
 
 
 def texts(player: Player) -> Json | None:
@@ -34,14 +34,14 @@ def texts(player: Player) -> Json | None:
 
 def times(player: Player, table: Table, queue: MeasuringQueue) -> Json | None:
     """The time of what is pinned, None while it has none, and how fast the position on the board is against
-    it where both are of one start program. The table is locked."""
+    it where both are of one start program: in turns, once both were timed so. The table is locked."""
     pinned = player.pinned
     if pinned is None or pinned.table.key != table.key:
         return None
     before, now = pinned.analysis.program.hash, table.game.current.program.hash
     outcome = queue.results(table.key, [before])[0]
-    speed = queue.speeds(table.key, before, [now], backend(table.game.target).clock().steady)[0]
+    speed = queue.speeds(table.key, now, [before], backend(table.game.target).clock().steady)[0]
     return {
         "seconds": outcome.seconds if outcome is not None and outcome.ok else None,
-        "speed": None if speed is None else speed_view(speed),
+        "speed": None if speed is None else speed_view(speed.inverse),
     }

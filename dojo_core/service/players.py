@@ -52,13 +52,14 @@ class Table:
 class Pinned:
     """A position that the one on the board is compared with, of this game or of another.
 
-    ``number`` and ``name`` are the position's in the game of ``table``, as it was pinned; its texts are those
-    of ``analysis``.
+    ``number`` is the position's in the game of ``table``, ``name`` what it was called there as it was pinned,
+    ``line`` the moves to it, one a line; its texts are those of ``analysis``.
     """
 
     table: Table
     number: int
     name: str
+    line: str
     analysis: Analysis
 
 

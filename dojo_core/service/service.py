@@ -426,6 +426,7 @@ class Service:
             case "pin" | "unpin":
                 here = self._attention.attend(player, table)
                 player.pinned = pinned.at_cursor(table, here) if kind == "pin" else None
+                self._attention.attend(player, table, again=True)
                 player.redraw()
             case "yardstick":
                 self._restate(player, table, client)

@@ -108,7 +108,7 @@ class Pin {
     const time = (seconds) => (seconds > 0 ? duration(seconds) : this.board.data.game.timed ? "not measured" : "");
     this.versus.tell(this.here ? [this.names[0], "the same: go to another position"] : this.names,
       [time(known && known.seconds), this.here ? "" : time(feed.now.seconds)],
-      speed && { words: speed.decided ? speed.words : `${speed.words} (${ratio(speed.value)})`, tone: speed.tone, title: speed.sentence.replaceAll("the position on the board", "the pinned position") });
+      speed && { words: speed.decided ? speed.words : `${speed.words} (${ratio(speed.value)})`, tone: speed.tone, title: speed.sentence.replace("the position on the board", "the pinned position") });
   }
 
   /** The chosen node's first line is in view, unless it was chosen there. */

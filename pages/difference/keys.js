@@ -15,5 +15,5 @@ function withoutAddresses(line) {
 const TEXTS = {
   program: { key: (line) => line, shown: (line) => line },
   c: { key: (line) => line.trim(), shown: (line) => line },
-  asm: { key: withoutAddresses, shown: (line) => line.replace(/^\s+/, "    ").replace(/(\S)\s{2,}/g, "$1 ") },
+  asm: { key: withoutAddresses, shown: (line) => line.replace(/^\s+/, "  ").replace(/(\S)\s{2,}/g, "$1 ") },
 };

@@ -9,8 +9,8 @@ import streamlit as st
 from agents.jobs import JobView
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service import Refused
-from dojo_core.service.takeaway import file_name
 from dojo_core.service.model_view import ModelView, advice
+from dojo_core.service.takeaway import file_name
 from pages import shell
 from pages.model import tuning
 from pages.model.component import Action, draw

@@ -20,7 +20,8 @@ def difference(page: Any, kind: str, before: str, after: str) -> list[list[Any]]
             f"""([kind, before, after]) => {{
               {script}
               const {{ key }} = TEXTS[kind];
-              const told = (pieces) => pieces.map(([text, differs]) => (differs ? `*${{text}}*` : text)).join("");
+              const marked = ([text, differs]) => (differs ? `*${{text}}*` : text);
+              const told = (pieces) => pieces.map(marked).join("");
               return alignedLines(before, after, key).map(([kind, i, j]) => kind === "changed"
                 ? [kind, ...alignedWords(before[i], after[j], key).map(told)]
                 : [kind, i === null ? after[j] : before[i]]);
