@@ -48,7 +48,7 @@ NOTICE = 20.0  # seconds in which a notice can still be told
 
 # These mean the same wherever the cursor is meanwhile: quick key presses all count. Anything else made on
 # a position that is no longer on the board is dropped.
-ANYWHERE = ("step", "goto", "take_back", "show", "unpin", "undelete")
+ANYWHERE = ("step", "goto", "take_back", "show", "pin", "unpin", "take_away", "undelete")
 
 # What those may do who watch somebody else's game: all that leaves it as it is.
 LOOKING = ("step", "goto", "select", "look", "show", "why", "hint", "take_away", "pin", "unpin", "measure")

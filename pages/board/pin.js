@@ -82,10 +82,10 @@ class Pin {
     const { pane, difference } = view;
     show(difference.root, texts !== null);
     show(pane.body, texts === null);
-    const key = texts && JSON.stringify([texts, this.layout.value, this.pinned.name]);
+    const key = texts && JSON.stringify([texts, this.layout.value, this.names]);
     if (key === view.shown) return;
     view.shown = key;
-    if (texts === null) return;
+    if (texts === null) return difference.table.replaceChildren(); // what is hidden is not marked either
     if (texts.sentence) return difference.tell(texts.sentence);
     difference.draw(texts.before, texts.rows.map(([line]) => line), {
       kind: texts.kind, layout: this.layout.value, names: this.names, paths: texts.rows.map(([, path]) => path),

@@ -6,22 +6,24 @@ const SHEET = { width: 960, height: 420 }; // of the chart's picture, in pixels;
 class TakeAway {
   constructor(board) {
     this.board = board;
-    this.got = null;
+    this.got = null; // what has come,
+    this.number = null; // and which answer it is
     this.button = el("button", { class: "ghost", type: "button", "aria-haspopup": "dialog",
       title: "Its C, a library, a PyTorch operator, a link, the line as text, a picture of the chart", onclick: () => this.open() }, "Take away");
     this.list = el("div", { class: "scroll take-list", tabindex: "0" });
+    this.heading = el("h2", {});
     this.said = el("span", { class: "quiet", role: "status" });
     board.header.buttons.keys.before(this.button);
   }
 
   open() {
-    this.got = null;
+    this.got = this.number = null;
     put(this.said, "");
     this.board.send("take_away");
     this.draw();
     const foot = this.board.dialogs.foot();
     foot.prepend(this.said, el("span", { class: "spring" }));
-    this.board.dialogs.open("take", el("h2", {}, "Take away"), this.list, foot);
+    this.board.dialogs.open("take", this.heading, this.list, foot);
   }
 
   /** What was asked for has come, perhaps not for the first time. */
@@ -35,6 +37,7 @@ class TakeAway {
 
   draw() {
     const { got } = this;
+    put(this.heading, got ? `Take away ${got.title}, after ${plural(got.moves, "move")}` : "Take away");
     if (got === null) return this.list.replaceChildren(el("p", { class: "empty" }, "Writing it…"));
     const { code, library, link, line, game } = got;
     const address = `${window.location.origin}${window.location.pathname.replace(/[^/]*$/, "")}?g=${link.text}`;
@@ -50,8 +53,8 @@ class TakeAway {
       this.part("Link", link.whole ? `Opens this very position, its ${moves} checked again; it holds no times.`
         : "The line is too long for a link: this one names the saved game, and works in this library only.",
       [["Copy", () => this.copy(address)]], el("a", { href: address, target: "_blank", rel: "noopener" }, "Open it")),
-      this.part("The line as text", `The ${moves} to this position; the start screen takes it.`, [["Copy", () => this.copy(line.text)]]),
-      this.part("The whole game", "With its variations, as a text that a person can read and mail; the start screen takes it.",
+      this.part("The line as text", `The ${moves} to this position; pasted on the start screen they can be played again.`, [["Copy", () => this.copy(line.text)]]),
+      this.part("The whole game", "With its variations, as a text that a person can read and mail, and paste on the start screen.",
         [["Copy", () => this.copy(game.text)], ["Download", () => this.save(game.name, new Blob([game.text]))]]),
       this.part("Picture of the chart", this.charted ? "Speed-up over moves, in the colours that you see." : "There is no chart yet: measure the game first.",
         this.charted && [["PNG", () => this.picture("png")], ["SVG", () => this.picture("svg")]]));
