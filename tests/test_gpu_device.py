@@ -7,11 +7,13 @@ import signal
 import sys
 import time
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks.gpu.report import mean_of, table
 from benchmarks.gpu.stand_in import Emulated, StandIn
 from dojo_core import kernels, parse
 from dojo_core.bench.ours import Entry
@@ -428,3 +430,11 @@ def test_a_bench_without_a_gpu_says_so(monkeypatch):
     monkeypatch.setattr(on_gpu, "_shared", lambda: "There is no NVIDIA driver here.")
     shown = CliRunner().invoke(app, ["bench", "relu", "--target", "cuda"])
     assert shown.exit_code == 1 and "no NVIDIA driver" in shown.output
+
+
+def test_the_page_has_the_table_of_the_evidence():
+    root = Path(__file__).parents[1]
+    data = json.loads((root / "docs" / "bench" / "gpu_h200.json").read_text())
+    page = (root / "docs" / "gpu.md").read_text()
+    assert "\n".join(table(data)) in page
+    assert f"rival {mean_of(data):.2f} of the best other" in page
