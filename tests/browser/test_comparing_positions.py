@@ -106,3 +106,22 @@ def test_a_position_is_taken_away_as_c_as_a_link_and_as_a_library(small_board: A
     assert Path(download.value.path()).read_bytes().startswith(b"PK")
     page.keyboard.press("Escape")
     page.context.clear_permissions()
+
+
+def test_the_chart_is_taken_away_as_pictures_that_need_no_style_sheet(small_board: Any) -> None:
+    page = small_board
+    page.keyboard.press("m")
+    page.wait_for_selector(".chart .dot")
+    page.keyboard.press("m")
+    page.click("text=Take away")
+
+    def saved(form: str) -> bytes:
+        with page.expect_download() as download:
+            page.click(f"[aria-label='{form}: Picture of the chart']")
+        return Path(download.value.path()).read_bytes()
+
+    assert saved("PNG").startswith(b"\x89PNG")
+    drawing = saved("SVG").decode()
+    assert "<circle" in drawing and "reducemean 8x16: speed-up over moves" in drawing
+    assert "class=" not in drawing and "var(" not in drawing
+    page.keyboard.press("Escape")
