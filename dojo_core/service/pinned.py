@@ -33,8 +33,9 @@ def texts(player: Player) -> Json | None:
 
 
 def times(player: Player, table: Table, queue: MeasuringQueue) -> Json | None:
-    """The time of what is pinned, None while it has none, and how fast the position on the board is against
-    it where both are of one start program: in turns, once both were timed so. The table is locked."""
+    """The time of what is pinned, None while it has none, and how fast the ``board``'s program, told by its
+    hash, is against it, where both are of one start program: in turns, once both were timed so. The table is
+    locked."""
     pinned = player.pinned
     if pinned is None or pinned.table.key != table.key:
         return None
@@ -42,6 +43,7 @@ def times(player: Player, table: Table, queue: MeasuringQueue) -> Json | None:
     outcome = queue.results(table.key, [before])[0]
     speed = queue.speeds(table.key, now, [before], backend(table.game.target).clock().steady)[0]
     return {
+        "board": now,
         "seconds": outcome.seconds if outcome is not None and outcome.ok else None,
         "speed": None if speed is None else speed_view(speed.inverse),
     }

@@ -104,7 +104,8 @@ class Pin {
   refresh() {
     const { feed } = this.board;
     if (!this.pinned || !feed) return;
-    const known = feed.pinned, speed = known && known.speed && !this.here ? new Speed(known.speed) : null;
+    const known = feed.pinned;
+    const speed = known && known.speed && !this.here && known.board === this.board.data.position.hash ? new Speed(known.speed) : null;
     const time = (seconds) => (seconds > 0 ? duration(seconds) : this.board.data.game.timed ? "not measured" : "");
     this.versus.tell(this.here ? [this.names[0], "the same: go to another position"] : this.names,
       [time(known && known.seconds), this.here ? "" : time(feed.now.seconds)],

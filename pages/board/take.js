@@ -1,7 +1,7 @@
 // Take away: one dialogue with all that a position can become elsewhere. What the server makes comes as soon as it
 // opens, so that a press copies or saves at once: browsers take into the clipboard only what is at hand.
 
-const SHEET = { width: 960, height: 420 }; // of the chart's picture, in pixels; as PNG twice as many
+const PAPER = { width: 960, height: 420 }; // of the chart's picture, in pixels; as PNG twice as many
 
 class TakeAway {
   constructor(board) {
@@ -90,7 +90,7 @@ class TakeAway {
   async picture(format) {
     const name = this.got.game.name.replace(/\.\w+$/, `.${format}`);
     const chart = new Chart(this.board);
-    const sheet = el("div", { class: "sheet", style: `width: ${SHEET.width}px; height: ${SHEET.height}px` }, chart.root);
+    const sheet = el("div", { class: "sheet", style: `width: ${PAPER.width}px; height: ${PAPER.height}px` }, chart.root);
     this.board.frame.append(sheet);
     chart.draw();
     const text = new XMLSerializer().serializeToString(onPaper(chart.canvas, `${this.got.title}: speed-up over moves ${chart.basis.textContent}`));
