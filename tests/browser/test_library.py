@@ -112,4 +112,4 @@ def test_programs_are_compared_and_taken_along(tab: Any, server: Any) -> None:
     text = Path(saved.value.path()).read_text()
     assert text.splitlines()[0].endswith("fingerprint,machine") and document["fingerprint"] in text
     tab.get_by_text("C", exact=True).click()
-    tab.wait_for_selector(".difference ins >> text=f32")
+    tab.wait_for_selector(".difference .line:has-text('for (int')")
