@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game, Position
+from dojo_core.program.tree import Program
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.changes import copied
 from dojo_core.service.hints import Advise, Hint, advised_hint, measured_hint
@@ -73,6 +74,10 @@ class Attention:
     def close(self) -> None:
         self._scout.close()
 
+    def analysis(self, game: Game, program: Program) -> Analysis:
+        """What can be said of a program under a game's rules."""
+        return self._analyses.of(program, game.target, game.policy)
+
     def attend(self, player: Player, table: Table, again: bool = False) -> Analysis:
         """The analysis of the position on the board; its work begins when it comes there.
 
@@ -86,7 +91,7 @@ class Attention:
             moved = player.at != at or before is None or before.program.hash != program.hash
             if moved:
                 player.at = at
-                player.analysis = self._analyses.of(program, game.target, game.policy)
+                player.analysis = self.analysis(game, program)
                 player.explored = False
                 player.selection = player.looked_at = None
                 player.preview, player.reason = [], ""

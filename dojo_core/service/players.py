@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,8 @@ class Player:
 
     id: str
     owner: str = ""  # whose the games are that are begun here, and which ones may be changed
+    # What a page shows to speak for this player past its script; drawn into the page, never into an address.
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     table: Table | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     measuring: bool = True

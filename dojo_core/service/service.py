@@ -24,6 +24,7 @@ from dojo_core.moves.reasons import met
 from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, saved_games
+from dojo_core.service.ahead import sheets
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
@@ -43,6 +44,9 @@ ELSEWHERE = (
 )
 KEPT_PLAYERS = 64  # tabs; the one not seen for longest is forgotten, its game is in the store
 FORK = " (fork)"  # at the end of a copy's title
+POLL = 0.5  # seconds between two looks of a page, while something is under way
+QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things
+WATCHING = 2.0  # at somebody else's game
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
 
@@ -86,6 +90,7 @@ class Service:
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once
+        self._process = secrets.token_hex(4)  # another one after a restart, whose numbers begin anew
 
     def close(self) -> None:
         self._attention.close()
@@ -115,6 +120,12 @@ class Service:
                 except Refused as refusal:
                     self._tell(known, str(refusal))
         return known
+
+    def holder(self, key: str) -> Player | None:
+        """The player whose page shows this key (``Player.key``); None where none is known by it any more."""
+        with self._lock:
+            players = list(self._players.values())
+        return next((each for each in players if secrets.compare_digest(each.key.encode(), key.encode())), None)
 
     def _sit(self, player: Player, table: Table) -> None:
         self.queue.drop(player.id)
@@ -500,6 +511,29 @@ class Service:
         queue = self.queue.of(player.table.key)
         return not queue.down and (self._machine().busy or queue.waits_for_quiet(player.id))
 
+    def poll(self, player: Player) -> float | None:
+        """Seconds after which the player's page should ask again; None: nothing will have changed by itself.
+
+        Whoever watches has no part in what is under way, and sees what is played all the same.
+        """
+        if self.polling(player):
+            return POLL
+        return WATCHING if player.watching else QUIET_POLL if self.awaits_quiet(player) else None
+
+    def exchange(self, player: Player, client: object, events: object, version: object) -> Json:
+        """A page's events, and what it is told then: the times, and the board where it has another one than
+        that of ``version``. A page that does not know what it shows says an empty version."""
+        with player.lock:
+            self.handle(player, client, events)
+            board = None if version == self.board_version(player) else self.board(player)
+            poll = self.poll(player)  # asked before the feed: the last poll brings all there is
+            return {"board": board, "feed": self.feed(player), "poll": poll}
+
+    def ahead(self, player: Player, wanted: object) -> list[Json]:
+        """Positions beside the one on the player's board, as it would show them (ahead.py)."""
+        table = player.table
+        return [] if table is None else sheets(table, self._attention.analysis, wanted)
+
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
         table = player.table
@@ -512,14 +546,18 @@ class Service:
         """What stands on the board: the start screen, or a position with its moves and history.
 
         With it the events it shows are acknowledged: sent again to a server that was started anew meanwhile,
-        which knows nothing of them, they would be applied twice.
+        which knows nothing of them, they would be applied twice. ``told`` is [process, number]: of two boards
+        that one process told, the one of the smaller number is the older one.
         """
         with player.lock:
             table = player.table
-            acknowledged = dict(player.acknowledged)
+            common = {
+                "acknowledged": dict(player.acknowledged),
+                "version": self.board_version(player),
+                "told": [self._process, next(self._numbers)],
+            }
             if table is None:
-                start = board.start_screen(self._games, player)
-                return {"view": "start", "acknowledged": acknowledged, "start": start}
+                return {"view": "start", **common, "start": board.start_screen(self._games, player)}
             follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
@@ -527,7 +565,7 @@ class Service:
                 position = board.position(player, table, analysis)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
-                return {"view": "play", "acknowledged": acknowledged, **position}
+                return {"view": "play", **common, **position}
 
     def feed(self, player: Player) -> Json:
         """The times: small, asked for twice a second while there is work. Renews the player's lease."""

@@ -262,6 +262,7 @@ class MovesPane {
 
   hover(event) {
     const row = event.target.closest("[data-move]");
+    if (row && this.group !== "blocked") this.board.ahead.look(row.dataset.move);
     if (row) this.board.involve(this.placesOf(row.dataset.move));
     else this.pointOut();
   }
@@ -295,7 +296,10 @@ class MovesPane {
     }
     this.pointOut();
     if (text !== null) this.board.bringInvolved();
-    if (text !== null && this.group !== "blocked") this.board.send("look", { move: text });
+    if (text !== null && this.group !== "blocked") {
+      this.board.send("look", { move: text });
+      this.board.ahead.look(text, 0);
+    }
     if (text !== null && this.group === "blocked") {
       this.board.send("why", { move: text }); // that its reason was asked for; a lesson may want that
       const [way] = this.blockedMove(text).ways;
