@@ -108,5 +108,6 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
         "history": history(game),
         "drop": player.drop,
         "measuring": player.measuring,
+        "paused": sorted(player.paused),
         "commands": commands(usable_recipes()),
     }  # fmt: skip

@@ -65,6 +65,8 @@ class Player:
     explored: bool = False  # the records have been asked for what its moves lead to
     selection: str | None = None
     looked_at: str | None = None
+    in_sight: dict[str, int] = field(default_factory=dict)  # the moves on the screen, with their places there
+    paused: frozenset[str] = frozenset()  # kinds of moves that are not measured for now
     preview: list[tuple[str, str]] = field(default_factory=list)
     reason: str = ""  # why what is looked at is legal
     refused: tuple[str, str] | None = None  # the move that was asked for last and refused, and why

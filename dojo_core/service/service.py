@@ -18,7 +18,7 @@ from dojo_core.game import Game, GameFull
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.moves import IllegalMove, MoveSyntax, why
+from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.ownership import watching
@@ -55,7 +55,7 @@ NOTICE = 20.0  # seconds in which a notice can still be told
 ANYWHERE = ("step", "goto", "take_back", "show", "undelete")
 
 # What those may do who watch somebody else's game: all that leaves it as it is.
-LOOKING = ("step", "goto", "select", "look", "show", "why", "hint", "export", "measure")
+LOOKING = ("step", "goto", "select", "look", "sight", "pause", "show", "why", "hint", "export", "measure")
 
 
 class Service:
@@ -427,7 +427,7 @@ class Service:
                 if not verdict.legal:
                     player.refused = (move, f"{move}: {verdict.refusal}")
                     player.redraw()
-            case "select" | "look" | "show":
+            case "select" | "look" | "sight" | "pause" | "show":
                 self._look(player, table, kind, event)
             case "export":
                 name = "".join(c if c.isalnum() else "-" for c in game.title).strip("-") or "game"
@@ -454,11 +454,20 @@ class Service:
             )
 
     def _look(self, player: Player, table: Table, kind: str, event: Json) -> None:
-        """What a player points at is measured sooner."""
+        """What a player looks at is measured sooner, and what they pause is not."""
         analysis = self._attention.attend(player, table)
         if kind == "select":
             path = event.get("path")
             player.selection = path if isinstance(path, str) else None
+        elif kind == "sight":
+            moves = event.get("moves")
+            shown = [move for move in moves if isinstance(move, str)] if isinstance(moves, list) else []
+            player.in_sight = {move: place for place, move in enumerate(shown)}
+        elif kind == "pause":
+            name = event.get("name")
+            if name in REGISTRY:
+                player.paused = player.paused | {name} if event.get("on") else player.paused - {name}
+                player.redraw()
         elif kind == "look":
             player.looked_at = str(event.get("move", ""))
             player.preview = analysis.preview(player.looked_at)
@@ -525,7 +534,8 @@ class Service:
         that of ``version``. A page that does not know what it shows says an empty version."""
         with player.lock:
             self.handle(player, client, events)
-            board = None if version == self.board_version(player) else self.board(player)
+            same = player.table is not None and version == self.board_version(player)
+            board = None if same else self.board(player)
             poll = self.poll(player)  # asked before the feed: the last poll brings all there is
             return {"board": board, "feed": self.feed(player), "poll": poll}
 

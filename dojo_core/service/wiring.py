@@ -26,7 +26,7 @@ from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.hints import Advise
 from dojo_core.service.players import Table
-from dojo_core.service.queue import Outcome
+from dojo_core.service.queue import ROUGH, Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json, code_lines, path_text
 from dojo_core.system import yield_to_others
@@ -166,6 +166,7 @@ class MeasurerBench:
             lines=lines,
             fresh=again and not exact,
             against=against,
+            on_rough=lambda program, seconds: on_result(program, Outcome(ROUGH, seconds)),
         )
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ const QUIET = 150; // ms after a position came until others are fetched: its own
 const DWELL = 60; // ms that the pointer rests on a move until what that leads to is fetched
 const SHEET = ["position", "program", "code", "moves", "blocked", "enablers", "assembly", "profile"];
 // Events that leave the position on the board where it is.
-const STILL = ["select", "look", "show", "why", "hint", "measure", "export", "look_again", "yardstick", "ask_drop", "anyway", "restart"];
+const STILL = ["select", "look", "sight", "pause", "show", "why", "hint", "measure", "export", "look_again", "yardstick", "ask_drop", "anyway", "restart"];
 
 class Ahead {
   constructor(board) {

@@ -84,7 +84,7 @@ class Board {
       this.start.update();
     } else {
       const parts = {};
-      for (const name of ["program", "code", "assembly", "profile", "profiling", "moves", "blocked", "enablers", "history", "game", "measuring"]) {
+      for (const name of ["program", "code", "assembly", "profile", "profiling", "moves", "blocked", "enablers", "history", "game", "measuring", "paused"]) {
         parts[name] = JSON.stringify(data[name] ?? null);
       }
       parts.at = `${data.game.id}/${data.position.id}/${data.position.hash}`; // a number may come again
@@ -105,7 +105,7 @@ class Board {
       this.parts = parts;
       if (changed("program", "profile", "profiling", "at")) this.program.update();
       if (changed("program", "code", "assembly", "profile", "at")) this.code.update();
-      if (changed("moves", "blocked", "enablers", "at")) this.moves.update(changed("at"));
+      if (changed("moves", "blocked", "enablers", "paused", "at")) this.moves.update(changed("at"));
       if (changed("history", "at")) { this.history.update(); this.chart.update(); }
       if (changed("history", "game", "at", "measuring")) this.header.update();
       if (arrived) this.paint();

@@ -93,7 +93,8 @@ class Header {
     const known = now.seconds > 0;
     const simulated = this.board.data.game.unit === "cycles";
     const spread = now.busy ? "taken busy" : now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "";
-    m.time.set(known ? duration(now.seconds) : now.state, known ? (simulated ? now.about : spread) : "");
+    if (now.rough && !known) m.time.set(`≈ ${duration(now.rough)}`, "one run, being verified");
+    else m.time.set(known ? duration(now.seconds) : now.state, known ? (simulated ? now.about : spread) : "");
     m.time.root.classList.toggle("pending", !known);
     m.time.root.classList.toggle("failure", Boolean(now.error));
     m.time.root.title = now.error || [now.about || m.time.about, known && !simulated ? `Taken ${provenance(now)}.` : ""].filter(Boolean).join(". ");
