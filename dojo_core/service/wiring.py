@@ -208,7 +208,9 @@ def profiled(analysis: Analysis, workload: Workload) -> Json:
         return {"error": f"There is no profile to show. {fault}"}
     return {
         "parts": {
-            path_text(part.path): {"share": part.share, "bound": part.bound, "sentence": part.sentence}
+            path_text(part.path): {
+                "share": part.share, "bound": part.bound, "source": part.source, "sentence": part.sentence
+            }  # fmt: skip
             for part in told.parts
         },
         "hot": [[each.first, each.last, each.share] for each in told.hot],

@@ -145,7 +145,8 @@ class Header {
       ? `The limit is ${duration(roofline.seconds)}, the best that this machine was ever seen to do: ${roofline.reached ? `so long took ${roofline.reached}`
         : roofline.bound === "memory" ? `the kernel's arrays (${roofline.pattern}) streamed at ${significant(roofline.gbytes_per_second)} GB/s` : `all cores computing ${significant(roofline.gflops)} GFLOP/s`}. What beats it becomes it. Now: ${speeds.join(", ") || "not measured"}.`
       : rate.about;
-    if (roofline && seconds) rate.set(`${significant((100 * roofline.seconds) / seconds)}%`, `${roofline.bound === "memory" ? speeds[0] : speeds[speeds.length - 1]}, ${roofline.bound}`);
+    const left = roofline && seconds ? seconds / roofline.seconds : 1;
+    if (roofline && seconds) rate.set(`${significant(100 / left)}%`, `${roofline.bound}${left >= 1.05 ? `, ${ratio(left)} to gain` : ""}`);
     else rate.set(speeds[0] || "–", speeds[1] || "");
   }
 
