@@ -1,4 +1,4 @@
-"""What a page has before it asks, and how it asks past its script: sheets, the exchange, what is timed first."""
+"""What a page has before it asks, and how it asks: sheets, the exchange, what is timed first."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def test_what_is_no_position_and_no_legal_move_has_no_sheet(service: Service) ->
     page = Page(service)
     assert service.ahead(page.player, [0]) == []
     page.start()
-    for wanted in (None, "join_scopes t@0", {}, [None, [], {}, 7, -1, "reuse_dims t 0", "no such move"]):
+    nothing: list[Any] = [None, [], {}, 7, -1, "reuse_dims t 0", "no such move"]
+    for wanted in (None, "join_scopes t@0", 7, nothing):
         assert service.ahead(page.player, wanted) == []
     assert len(page.board["history"]["nodes"]) == 1
 
@@ -119,7 +120,7 @@ def test_a_rough_time_is_told_as_such_until_the_verified_one_is_there(service: S
             on_result(program.hash, Outcome(ROUGH, 0.5))
         measure(workload, programs, careful, on_result, *others)
 
-    bench.measure = first_roughly  # type: ignore[method-assign]
+    bench.measure = first_roughly  # type: ignore[method-assign, assignment]
     bench.gate.clear()
     page = Page(service)
     page.start()

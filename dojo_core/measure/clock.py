@@ -86,7 +86,9 @@ class TargetMeasurer(ABC):
         ``on_rough``: is told a program's hash and seconds of one run of it, on inputs of no meaning and not
         verified, where what it is verified on takes long to work out.
         """
-        job = Job(workload, programs, effort, on_result, cancelled, player, lines or {}, fresh, against, on_rough)
+        job = Job(
+            workload, programs, effort, on_result, cancelled, player, lines or {}, fresh, against, on_rough
+        )
         self.carry_out(job)
         return job.finish()
 

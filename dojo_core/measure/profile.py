@@ -57,7 +57,9 @@ class Part:
     @property
     def sentence(self) -> str:
         """Its share, who says so, what bounds it, and what the whole would gain at that limit."""
-        gain = f" At that limit the program would be {self.gain:.2f}× as fast." if self.gain >= TOLD_GAIN else ""
+        gain = (
+            f" At that limit the program would be {self.gain:.2f}× as fast." if self.gain >= TOLD_GAIN else ""
+        )
         return f"{self._share_and_bound}{gain}"
 
     @property

@@ -99,7 +99,7 @@ class Service:
     # ------------------------------------------------------------------ players
 
     def player(self, player: str | None, game: str | None = None, owner: str = "") -> Player:
-        """The player of that id, made if need be, at the table of ``game`` if one is named.
+        """The player of that id, made if need be, then at the table of ``game`` if one is named.
 
         ``owner`` is whose games it may change (dojo_core/ownership.py). Without an id it is a new one: each
         tab goes its own way.
@@ -107,12 +107,13 @@ class Service:
         if player is None or not _plain(player):
             player = secrets.token_hex(5)
         with self._lock:
+            new = player not in self._players
             known = self._players.setdefault(player, Player(player, owner))
             self._players.move_to_end(player)
             while len(self._players) > KEPT_PLAYERS:
                 self.queue.drop(self._players.popitem(last=False)[0])
         with known.lock:
-            if game and known.table is None and _plain(game):
+            if new and game and known.table is None and _plain(game):
                 try:
                     table = self._games.seat(game, known.owner)
                     known.measuring = table.measuring
@@ -125,7 +126,9 @@ class Service:
         """The player whose page shows this key (``Player.key``); None where none is known by it any more."""
         with self._lock:
             players = list(self._players.values())
-        return next((each for each in players if secrets.compare_digest(each.key.encode(), key.encode())), None)
+        return next(
+            (each for each in players if secrets.compare_digest(each.key.encode(), key.encode())), None
+        )
 
     def _sit(self, player: Player, table: Table) -> None:
         self.queue.drop(player.id)
@@ -465,7 +468,7 @@ class Service:
             player.in_sight = {move: place for place, move in enumerate(shown)}
         elif kind == "pause":
             name = event.get("name")
-            if name in REGISTRY:
+            if isinstance(name, str) and name in REGISTRY:
                 player.paused = player.paused | {name} if event.get("on") else player.paused - {name}
                 player.redraw()
         elif kind == "look":

@@ -209,8 +209,11 @@ def profiled(analysis: Analysis, workload: Workload) -> Json:
     return {
         "parts": {
             path_text(part.path): {
-                "share": part.share, "bound": part.bound, "source": part.source, "sentence": part.sentence
-            }  # fmt: skip
+                "share": part.share,
+                "bound": part.bound,
+                "source": part.source,
+                "sentence": part.sentence,
+            }
             for part in told.parts
         },
         "hot": [[each.first, each.last, each.share] for each in told.hot],

@@ -1,10 +1,11 @@
-"""Positions that the board has are drawn before the server answers; what it answers, late or never, stands."""
+"""Positions that the board has are drawn before the server answers; what it says then stands."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.browser.playing import BOARD, MOVE, entries, here, play, wait_for_entries
+
 
 class Door:
     """Between the board and the server: messages are held, or lost, and others pass."""
