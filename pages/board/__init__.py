@@ -12,7 +12,8 @@ import streamlit as st
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     "dom", "speed", "events", "door", "ahead", "address", "notice", "header", "program", "tree", "row",
-    "order", "words", "hint", "attention", "moves", "drawer", "history", "dialogs", "help", "games", "start", "board",
+    "order", "words", "hint", "attention", "moves", "drawer", "history", "dialogs", "help", "games",
+    "start", "board",
 )  # fmt: skip
 
 
