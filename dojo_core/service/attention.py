@@ -252,8 +252,9 @@ class Attention:
 
     @staticmethod
     def _successors(player: Player, table: Table, analysis: Analysis) -> list[tuple[int, Task]]:
-        """What the moves lead to: what is looked at first, then what is on the screen, then some of each
-        kind, likelier ones first. Kinds that are paused are left out, but for the move that is looked at."""
+        """What the moves lead to: what is looked at first, then what is on the screen, then the rest; of each
+        some of each kind, likelier ones first. Paused kinds are left out, but for the move that is looked at.
+        """
         successors = analysis.known_successors
         if successors is None:
             return []
@@ -280,7 +281,7 @@ class Attention:
             line = f"{moves_here}\n{row['text']}" if moves_here else row["text"]
             program = successor.program
             task = Task(table.key, table.workload, program, program.hash, line, steady)
-            ranked.append(((rank, place, turn // 2, likelihood(name)), task))
+            ranked.append(((rank, turn // 2, likelihood(name), place), task))
         ranked.sort(key=lambda entry: entry[0])
         return [(rank, task) for (rank, *_), task in ranked]
 
