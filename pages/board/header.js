@@ -146,7 +146,7 @@ class Header {
         : roofline.bound === "memory" ? `the kernel's arrays (${roofline.pattern}) streamed at ${significant(roofline.gbytes_per_second)} GB/s` : `all cores computing ${significant(roofline.gflops)} GFLOP/s`}. What beats it becomes it. Now: ${speeds.join(", ") || "not measured"}.`
       : rate.about;
     const left = roofline && seconds ? seconds / roofline.seconds : 1;
-    if (roofline && seconds) rate.set(`${significant(100 / left)}%`, `${roofline.bound}${left >= 1.05 ? `, ${ratio(left)} to gain` : ""}`);
+    if (roofline && seconds) rate.set(`${significant(100 / left)}%`, `${left >= 1.05 ? `${ratio(left)} to gain, ` : ""}${roofline.bound}`);
     else rate.set(speeds[0] || "–", speeds[1] || "");
   }
 
