@@ -8,6 +8,7 @@ from streamlit.starlette import App
 
 from dojo_core.package_data import data_path
 from pages.access import AccessMiddleware, check_address
+from pages.door import routes
 
 check_address()
-app = App(data_path("pages", "site.py"), middleware=[Middleware(AccessMiddleware)])
+app = App(data_path("pages", "site.py"), routes=routes(), middleware=[Middleware(AccessMiddleware)])

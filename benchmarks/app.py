@@ -3,7 +3,8 @@
 Starts the app with a data directory of its own and measures, each figure against what it should hold:
 
 - the first board: from the first request to the moves of a position, after the server's start and again;
-- a move: from the click on Apply to the redrawn page, with nothing being measured;
+- a move: from the click on Apply to the redrawn page, with nothing being measured, out of the blue, and once
+  the pointer was on its row; and an arrow key, back and forward along the line;
 - an idle tab: the server's and the browser's share of one core;
 - fifty double clicks: each plays one move;
 - eight tabs at once: the same as above, all playing.
@@ -108,8 +109,7 @@ def begin(page: Page, url: str, kernel: str, shape: str) -> None:
 
 
 def measuring(page: Page, on: bool) -> None:
-    text = page.locator(".queue-text")
-    if text.inner_text().lower().startswith("off") is on:
+    if ("off" in page.locator(".queue-text").inner_text().lower()) is on:
         page.keyboard.press("m")
     page.wait_for_timeout(700)
 
@@ -217,6 +217,31 @@ def moves(page: Page, url: str, count: int) -> list[Figure]:
     return [
         Figure("a move, median", statistics.median(times), "ms", 200),
         Figure("a move, 95 %", percentile(times, 0.95), "ms", 400),
+        *foreseen(page, url, count // 3),
+    ]
+
+
+def foreseen(page: Page, url: str, count: int) -> list[Figure]:
+    """Moves that the pointer rested on for a moment, and arrows along the line that they make."""
+    begin(page, url, "softmax", "96x32")
+    measuring(page, False)
+    played: list[float] = []
+    for number in range(count):
+        row = 7 * number % page.locator(".row[data-move]").count()
+        page.locator(".row[data-move]").nth(row).hover()
+        page.wait_for_timeout(500)
+        took = play(page, row)
+        played += [] if took is None else [took]
+        page.wait_for_timeout(700)
+    keys = ["ArrowLeft"] * len(played) + ["ArrowRight"] * len(played)
+    stepped: list[float] = []
+    for key in keys:
+        took = play(page, 0, key=key)
+        stepped += [] if took is None else [took]
+        page.wait_for_timeout(250)
+    return [
+        Figure("a move that the pointer was on, median", statistics.median(played), "ms", 200),
+        Figure("an arrow, median", statistics.median(stepped), "ms", 100),
     ]
 
 

@@ -150,32 +150,36 @@ class Game:
         some context; it is not asked again where that is the context here. Raises IllegalMove, MoveSyntax or
         GameFull; then nothing has changed.
         """
+        return self._go(self.after(move, at, known))
+
+    def after(
+        self, move: Move | str, at: int | None = None, known: tuple[Context, Program] | None = None
+    ) -> Position:
+        """The position that ``play`` would go to, with the number that it would have; the game stays as it
+        is. Raises what ``play`` raises."""
         at = self.cursor if at is None else at
         played = parse_move(move) if isinstance(move, str) else move
         for child in self.children(at):
             if child.move == played:
-                self.cursor = child.id
                 return child
         born = self._next_id()
         context = self.context(at, born)
         result = known[1] if known is not None and _same(known[0], context) else outcome(context, played)
         if isinstance(result, Refusal):
             raise IllegalMove(str(played), with_enablers(context, played, result))
-        return self._add(at, played, result, born, born, references(context, played))
+        return Position(born, at, played, result, born, references(context, played))
 
     def _next_id(self) -> int:
         if len(self.positions) > MAX_MOVES:
             raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
         return max(self.positions) + 1
 
-    def _add(
-        self, at: int, move: Move, program: Program, number: int, origin: int, named: tuple[Provenance, ...]
-    ) -> Position:
-        position = Position(number, at, move, program, origin, named)
-        self.positions[number] = position
-        self.positions[at].children.append(number)
-        self.cursor = number
-        return position
+    def _go(self, position: Position) -> Position:
+        """Go to a position of the game, or to a new one, which becomes the last of its parent's children."""
+        if position.id not in self.positions and position.parent is not None:
+            self.positions[position.id] = position
+            self.positions[position.parent].children.append(position.id)
+        return self.goto(position.id)
 
     def goto(self, position: int) -> Position:
         """Move the cursor. Raises KeyError where there is no such position."""
@@ -320,7 +324,8 @@ class Game:
             return Entry(
                 text, "refused", str(move), str(with_enablers(context, move, result, longest_way))
             ), None
-        self._add(at, move, result, self._next_id(), step.origin, references(context, move))
+        named = references(context, move)
+        self._go(Position(self._next_id(), at, move, result, step.origin, named))
         return Entry(
             text, status, str(move), "its node has another name here" if status == "readdressed" else ""
         ), move

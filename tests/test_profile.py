@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from agents.cli import app
 from dojo_core import parse
 from dojo_core.measure.measurement import Workload
-from dojo_core.measure.profile import KINDS, NOT_EXPLAINED, Limit
+from dojo_core.measure.profile import KINDS, NOT_EXPLAINED, Limit, Part
 from dojo_core.measure.records import Records
 from dojo_core.service import Service
 from dojo_core.service.wiring import RecordStore
@@ -74,6 +74,14 @@ def test_of_limits_that_are_alike_the_farthest_place_is_named():
     found = [Limit("instructions", 1.0, ""), Limit("ports", 1.0, ""), Limit("L2", 0.95, "")]
     assert named(1.1, found)[0] == "L2"
     assert named(1.1, found[:2])[0] == "ports"
+
+
+def test_a_part_tells_what_the_program_would_gain_at_its_limit():
+    def part(share, explained):
+        return Part((0,), "8", share, share, "timer", "memory", explained, (Limit("memory", 1, "it"),), 0.0)
+
+    assert part(0.5, 0.5).gain == pytest.approx(4 / 3) and "1.33× as fast" in part(0.5, 0.5).sentence
+    assert part(1.0, 1.2).gain == part(0.5, 0.0).gain == 1.0 and "as fast" not in part(1.0, 1.2).sentence
 
 
 def test_a_chain_is_a_limit_where_it_is_longer_than_what_the_ports_take():

@@ -75,6 +75,7 @@ class TargetMeasurer(ABC):
         lines: Mapping[str, str] | None = None,
         fresh: bool = False,
         against: Program | None = None,
+        on_rough: Callable[[str, float], None] | None = None,
     ) -> list[Measurement]:
         """One measurement for each program, in order; ``on_result`` is told each as it comes; blocks.
 
@@ -82,8 +83,12 @@ class TargetMeasurer(ABC):
         effort ``untimed``. ``fresh``: what is known is measured again. After ``cancelled`` says so, the rest
         is ``cancelled``. ``player`` and ``lines`` (by program hash, the moves from the start) go to the
         records. ``against``: a program that each is timed in turns with, where the clock is not steady.
+        ``on_rough``: is told a program's hash and seconds of one run of it, on inputs of no meaning and not
+        verified, where what it is verified on takes long to work out.
         """
-        job = Job(workload, programs, effort, on_result, cancelled, player, lines or {}, fresh, against)
+        job = Job(
+            workload, programs, effort, on_result, cancelled, player, lines or {}, fresh, against, on_rough
+        )
         self.carry_out(job)
         return job.finish()
 

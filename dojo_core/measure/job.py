@@ -24,6 +24,7 @@ class Job:
     lines: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = False
     against: Program | None = None
+    on_rough: Callable[[str, float], None] | None = None
     stopped: bool = False
     results: dict[str, Measurement] = field(default_factory=dict)
 

@@ -165,6 +165,19 @@ def draw(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, domain: D
     return rng.integers(max(low, -few), min(high, few), shape, STORED[dtype], endpoint=True)
 
 
+PIECE = 1 << 20  # elements that are drawn where nothing is verified: the rest are these again
+
+
+def plain_input(program: Program, p: Parameter) -> Array:
+    """An input that a program can run on, soon drawn, to be timed alone: no adversarial rows."""
+    rng = np.random.default_rng(0)
+    domain = program.domain_of(array_in(program, p.name))
+    size = math.prod(p.shape)
+    if domain is not None and domain.distinct:
+        return draw(p.dtype, p.shape, rng, domain)
+    return np.resize(draw(p.dtype, (min(size, PIECE),), rng, domain), p.shape)
+
+
 def _extreme_rows(width: int, dtype: str) -> list[Array]:
     """Rows where sums of integers overflow soonest, and a row of zeros; of what is only stored as a
     floating-point number one of all finite ones, too."""

@@ -68,7 +68,7 @@ class WorkerProcess:
             bufsize=0,
         )
         self.pid = self._process.pid
-        self.drawn: object = None  # whose inputs and references it holds
+        self.drawn: tuple[object, ...] | None = None  # whose inputs and references it holds
         self.prepared: tuple[object, ...] | None = None  # which workload it holds
         self.greeting = self.ask({"do": "hello"}, START_SECONDS)
 

@@ -12,6 +12,7 @@ Source = Literal["timer", "model"]
 # What a part may be bound by, in the order in which they are told; what each means is in docs/profile.md.
 KINDS = ("instructions", "latency", "ports", "L1", "L2", "L3", "memory", "stores", "branch", "fault")
 NOT_EXPLAINED = "not explained"
+TOLD_GAIN = 1.05  # what is less is not worth a word
 
 
 def told_share(explained: float) -> str:
@@ -49,8 +50,20 @@ class Part:
     together: float
 
     @property
+    def gain(self) -> float:
+        """How many times as fast the whole would be with this part at its nearest limit: 1 and more."""
+        return 1.0 / (1.0 - min(self.share, 1.0) * max(0.0, 1.0 - self.explained)) if self.explained else 1.0
+
+    @property
     def sentence(self) -> str:
-        """Its share, who says so, and what bounds it."""
+        """Its share, who says so, what bounds it, and what the whole would gain at that limit."""
+        gain = (
+            f" At that limit the program would be {self.gain:.2f}× as fast." if self.gain >= TOLD_GAIN else ""
+        )
+        return f"{self._share_and_bound}{gain}"
+
+    @property
+    def _share_and_bound(self) -> str:
         told = f"{100 * self.share:.1f}% of the time ({self.source})"
         if not self.bound:
             return f"{told}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,11 @@ from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
 from dojo_core.measure.records import Sample
 from dojo_core.measure.sealed import Damaged
 from dojo_core.measure.worst import input_sets
-from dojo_core.program.tree import Program
+from dojo_core.program.tree import DTYPE_BYTES, Program
 
 log = logging.getLogger(__name__)
+
+SLOWLY_DRAWN = 16 << 20  # bytes of arrays: references of fewer are there as soon as anything can be told
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,11 @@ class Compiled:
             "workspace": self.code.workspace_bytes,
             "bound": self.code.error_bound,
         }
+
+
+def _told(code: Code) -> list[dict[str, object]]:
+    """The parameters of a code as the worker is told of them."""
+    return [{"name": p.name, "dtype": p.dtype, "shape": p.shape, "role": p.role} for p in code.parameters]
 
 
 def conditions_of(answer: Mapping[str, Any]) -> Conditions:
@@ -321,6 +329,40 @@ class Trials:
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])
 
+    def draws_quickly(self, program: Program, code: Code) -> bool:
+        """Are a start program's inputs and references there, or soon?"""
+        drawn = self._worker.drawn if self._worker is not None else None
+        size = sum(math.prod(p.shape) * DTYPE_BYTES[p.dtype] for p in code.parameters)
+        return size < SLOWLY_DRAWN or (drawn is not None and drawn[:3] == self._drawing(program, code))
+
+    def rough(self, candidate: Compiled, start: Program) -> float | None:
+        """Seconds of a run of a candidate on inputs that are drawn for it alone, not verified; None where it
+        has none. The machine is held."""
+        request = {
+            "do": "rough",
+            **candidate.request,
+            "start": start.text,
+            "parameters": _told(candidate.code),
+        }
+        try:
+            self.warm()
+            assert self._worker is not None
+            self._worker.drawn = self._worker.prepared = None
+            answer = self._worker.ask(
+                {**request, "cpu_seconds": self._cpu_seconds(self._run_seconds)}, self._run_seconds
+            )
+        except WorkerDied:
+            self._worker = None
+            return None
+        except (WorkerFault, Damaged):
+            self.close()
+            return None
+        return float(answer["seconds"]) if answer["status"] == "ok" else None
+
+    def _drawing(self, program: Program, code: Code) -> tuple[object, ...]:
+        """What inputs are drawn by, whatever they are to show."""
+        return program.hash, code.parameters, self.seed
+
     def draw(self, program: Program, code: Code, policy: str) -> None:
         """Have the worker draw a start program's inputs ahead, while a compiler runs.
 
@@ -339,7 +381,7 @@ class Trials:
 
     def _draw(self, worker: WorkerProcess, program: Program, code: Code, policy: str) -> None:
         sets = input_sets(program, policy)
-        key = (program.hash, code.parameters, self.seed, sets)
+        key = (*self._drawing(program, code), sets)
         if worker.drawn == key:
             return
         worker.drawn = worker.prepared = None
@@ -348,10 +390,7 @@ class Trials:
             {
                 "do": "prepare",
                 "start": program.text,
-                "parameters": [
-                    {"name": p.name, "dtype": p.dtype, "shape": p.shape, "role": p.role}
-                    for p in code.parameters
-                ],
+                "parameters": _told(code),
                 "seed": self.seed,
                 "sets": [asdict(each) for each in sets],
                 "cache": str(cache_directory()),

@@ -37,11 +37,13 @@ from dojo_core.measure.limits import (
     sets_of_inputs,
 )
 from dojo_core.measure.load import Gauge
-from dojo_core.measure.pool import STORED, Undefined, columns
+from dojo_core.measure.pool import STORED, Undefined, columns, plain_input
 from dojo_core.measure.watchdog import restrict
+from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
 
 SHORTEST_SAMPLE_NS = 50_000.0  # a shorter run is repeated within a sample, so that the clock is exact enough
+SECOND_BELOW_NS = 2e8  # the first run of a longer one is told, when its time is a rough one anyhow
 WARM_BELOW_NS = 2e6  # so quick a kernel is run once more before it is timed
 # Adversarial rows do not change the time of a kernel that works on a hundred times more.
 NEGLIGIBLE_ROWS = 0.01
@@ -52,6 +54,12 @@ Answer = dict[str, Any]
 
 def _bytes(parameter: Parameter) -> int:
     return math.prod(parameter.shape) * DTYPE_BYTES[parameter.dtype]
+
+
+def _parameters(request: Answer) -> tuple[Parameter, ...]:
+    return tuple(
+        Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
+    )
 
 
 class NoRoom(Exception):
@@ -236,14 +244,32 @@ class Worker:
         """Inputs, references and buffers of a workload."""
         self.workload = None  # free its memory first
         self._loaded.clear()
-        parameters = tuple(
-            Parameter(p["name"], p["dtype"], tuple(p["shape"]), p["role"]) for p in request["parameters"]
-        )
+        parameters = _parameters(request)
         assert all(p.dtype in STORED for p in parameters)
         sets = [InputSet.read(each) for each in request["sets"]]
         drawn = judgements(request["start"], parameters, request["seed"], sets, Path(request["cache"]))
         self.workload = Prepared(parameters, drawn, request["last_level"], request["second_level"])
         return {"status": "ok", "sets": len(self.workload.sets)}
+
+    def rough(self, request: Answer) -> Answer:
+        """The time of a candidate on inputs drawn for it alone: the shorter one of two runs, the second only
+        if it is short."""
+        self.workload = None  # free its memory first
+        self._loaded.clear()
+        start = parse(request["start"])
+        buffers = []
+        for p in _parameters(request):
+            buffer = dojo_native.Buffer(p.name, _bytes(p))
+            if p.role == "in":
+                buffer_of_it = np.frombuffer(memoryview(buffer), np.uint8)
+                buffer_of_it[:] = plain_input(start, p).reshape(-1).view(np.uint8)
+            buffers.append(buffer)
+        workspace = dojo_native.Buffer("workspace", request["workspace"]) if request["workspace"] else None
+        kernel = self.kernel(request)
+        nanoseconds = kernel.time([buffers], workspace, 1)[0][0]
+        if nanoseconds < SECOND_BELOW_NS:
+            nanoseconds = min(nanoseconds, kernel.time([buffers], workspace, 1)[0][0])
+        return {"status": "ok", "seconds": 1e-9 * nanoseconds}
 
     def judge(self, request: Answer) -> Answer:
         """Run the start program: what it is off by sets the tolerances."""
@@ -375,6 +401,7 @@ class Worker:
     def answer(self, request: Answer) -> Answer:
         actions = {
             "prepare": self.prepare,
+            "rough": self.rough,
             "judge": self.judge,
             "measure": self.measure,
             "round": self.round,

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game, Position
+from dojo_core.program.tree import Program
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.changes import copied
 from dojo_core.service.hints import Advise, Hint, advised_hint, measured_hint
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 MOST_OPEN = 1500  # programs that one player waits for at once; of more moves the likeliest are measured
 # Ranks in the queue; a smaller number is measured sooner.
-SELF, START, LOOKED_AT, SELECTED, OTHER, REST_OF_LINE = range(6)
+SELF, START, LOOKED_AT, SELECTED, IN_SIGHT, OTHER, REST_OF_LINE = range(7)
 
 FIRST_TIMES = 8  # moves that are timed before the machine's limit is
 
@@ -73,6 +74,10 @@ class Attention:
     def close(self) -> None:
         self._scout.close()
 
+    def analysis(self, game: Game, program: Program) -> Analysis:
+        """What can be said of a program under a game's rules."""
+        return self._analyses.of(program, game.target, game.policy)
+
     def attend(self, player: Player, table: Table, again: bool = False) -> Analysis:
         """The analysis of the position on the board; its work begins when it comes there.
 
@@ -86,10 +91,10 @@ class Attention:
             moved = player.at != at or before is None or before.program.hash != program.hash
             if moved:
                 player.at = at
-                player.analysis = self._analyses.of(program, game.target, game.policy)
+                player.analysis = self.analysis(game, program)
                 player.explored = False
                 player.selection = player.looked_at = None
-                player.preview, player.reason = [], ""
+                player.preview, player.reason, player.in_sight = [], "", {}
                 player.hint = None
             analysis = player.analysis
             assert analysis is not None
@@ -259,12 +264,14 @@ class Attention:
 
     @staticmethod
     def _successors(player: Player, table: Table, analysis: Analysis) -> list[tuple[int, Task]]:
-        """What the moves lead to: what is looked at first, then some of each kind, likelier ones first."""
+        """What the moves lead to: what is looked at first, then what is on the screen, then the rest; of each
+        some of each kind, likelier ones first. Paused kinds are left out, but for the move that is looked at.
+        """
         successors = analysis.known_successors
         if successors is None:
             return []
         seen: dict[str, int] = {}
-        ranked: list[tuple[tuple[int, int, int], Task]] = []
+        ranked: list[tuple[tuple[int, int, int, int], Task]] = []
         chosen = player.selection
         moves_here, steady = (
             _moves_to(table.game, table.game.current),
@@ -272,19 +279,23 @@ class Attention:
         )
         for row, successor in zip(analysis.rows, successors, strict=True):
             name = successor.move.name
-            rank = OTHER
+            rank, place = OTHER, 0
             if row["text"] == player.looked_at:
                 rank = LOOKED_AT
+            elif name in player.paused:
+                continue
             elif chosen is not None and any(p == chosen or p.startswith(chosen + ".") for p in row["paths"]):
                 rank = SELECTED
+            elif row["text"] in player.in_sight:
+                rank, place = IN_SIGHT, player.in_sight[row["text"]]
             turn = seen.get(name, 0)
             seen[name] = turn + 1
             line = f"{moves_here}\n{row['text']}" if moves_here else row["text"]
             program = successor.program
             task = Task(table.key, table.workload, program, program.hash, line, steady)
-            ranked.append(((rank, turn // 2, likelihood(name)), task))
+            ranked.append(((rank, turn // 2, likelihood(name), place), task))
         ranked.sort(key=lambda entry: entry[0])
-        return [(rank, task) for (rank, _, _), task in ranked]
+        return [(rank, task) for (rank, *_), task in ranked]
 
 
 def _moves_to(game: Game, position: Position) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dojo_core import plugins
 from dojo_core.faults import program_doubt
-from dojo_core.game import Game
+from dojo_core.game import Game, Position
 from dojo_core.ownership import watching
+from dojo_core.program.tree import Provenance
 from dojo_core.service import saved_games
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.changes import usable_recipes
@@ -66,19 +67,29 @@ def _rules(game: Game) -> list[list[str]]:
     return [policy, [on.title, on.about]]
 
 
+def sheet(game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, int]) -> Json:
+    """What is the same of a position whenever it stands on the board: its texts and its moves. The table is
+    locked."""
+    program = program_lines(at.program, hues)
+    program["diff"], program["added"], program["since_start"] = [], [], []
+    if at.parent is not None:
+        program["since_start"] = difference(game.start.text, at.program.text)
+        program["diff"] = difference(game.positions[at.parent].program.text, at.program.text)
+        program["added"] = [line for mark, line in program["diff"] if mark == "+"]
+    return {
+        "position": {"id": at.id, "parent": at.parent, "hash": at.program.hash},
+        "program": program,
+        "code": analysis.code_view,
+        "moves": analysis.rows,
+        "blocked": analysis.known_blocked,
+        "enablers": analysis.known_blocked is not None,
+    }
+
+
 def position(player: Player, table: Table, analysis: Analysis) -> Json:
     """The position at the cursor. The table is locked."""
     game = table.game
-    current = game.current
     clock, words = backend(game.target).clock(), backend(game.target).words
-    program = program_lines(current.program, table.hues)
-    program["diff"], program["added"] = [], []
-    program["since_start"] = (
-        difference(game.start.text, current.program.text) if current.parent is not None else []
-    )
-    if current.parent is not None:
-        program["diff"] = difference(game.positions[current.parent].program.text, current.program.text)
-        program["added"] = [line for mark, line in program["diff"] if mark == "+"]
     return {
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
@@ -90,17 +101,13 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "doubt": "" if game.kernel else program_doubt(game.start) or "",
             "watching": "" if table.source is None else watching(table.owner),
         },
-        "position": {"id": current.id, "parent": current.parent, "hash": current.program.hash},
-        "program": program,
-        "code": analysis.code_view,
+        **sheet(game, game.current, analysis, table.hues),
         "assembly": analysis.assembly if player.assembly else None,
         "profile": analysis.profile if player.profile else None,
         "profiling": player.profile,
-        "moves": analysis.rows,
-        "blocked": analysis.known_blocked,
-        "enablers": analysis.known_blocked is not None,
         "history": history(game),
         "drop": player.drop,
         "measuring": player.measuring,
+        "paused": sorted(player.paused),
         "commands": commands(usable_recipes()),
     }  # fmt: skip

@@ -34,7 +34,8 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
     return {
         "game": game.id,
         "position": game.cursor,
-        "now": current(player, game.target, known.get(game.cursor), measured_now, queue.down),
+        "now": current(player, game.target, known.get(game.cursor), measured_now, queue.down)
+        | roughly(table, known.get(game.cursor), queue),
         "start": None if start is None else start.seconds,
         "yardstick": None if start is None else {
             **yardstick.provenance(start), "again": yardstick.as_json(again)
@@ -158,6 +159,12 @@ def current(player: Player, target: str, outcome: Outcome | None, running: bool,
         "about": outcome.message,  # on a GPU: registers, shared memory, occupancy
         **yardstick.provenance(outcome),
     }
+
+
+def roughly(table: Table, outcome: Outcome | None, queue: MeasuringQueue) -> Json:
+    """``rough``: seconds of the first run of the position on the board, while its time is worked out."""
+    seconds = None if outcome is not None else queue.rough(table.key, table.game.current.program.hash)
+    return {} if seconds is None else {"rough": seconds}
 
 
 def queue_state(player: Player, target: str, results: Sequence[Any], queue: MeasuringQueue) -> Json:

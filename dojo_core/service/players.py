@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +70,8 @@ class Player:
 
     id: str
     owner: str = ""  # whose the games are that are begun here, and which ones may be changed
+    # What a page shows to speak for this player past its script; drawn into the page, never into an address.
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     table: Table | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     measuring: bool = True
@@ -77,6 +80,8 @@ class Player:
     explored: bool = False  # the records have been asked for what its moves lead to
     selection: str | None = None
     looked_at: str | None = None
+    in_sight: dict[str, int] = field(default_factory=dict)  # the moves on the screen, with their places there
+    paused: frozenset[str] = frozenset()  # kinds of moves that are not measured for now
     preview: list[tuple[str, str]] = field(default_factory=list)
     reason: str = ""  # why what is looked at is legal
     refused: tuple[str, str] | None = None  # the move that was asked for last and refused, and why

@@ -32,7 +32,8 @@ __all__ = ["Bench", "MeasuringQueue", "Outcome", "Task"]
 log = logging.getLogger(__name__)
 
 # The first ranks are for the program on the board and the start program, the last for the rest of the line.
-RANKED, LINE = 2, 5
+RANKED, LINE = 2, 6
+ROUGH = "rough"  # the status of an outcome before the one that counts: seconds of a run, not verified
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
@@ -54,7 +55,7 @@ class Bench(Protocol):
     ) -> None:
         """``careful``: with more runs; ``again``: also what is known already; ``lines``: the moves to each
         program from the start, by its hash; ``against``: in turns with this one, of which ``on_result`` hears
-        too."""
+        too. It may hear of a ``ROUGH`` outcome first."""
         ...
 
     def warm(self) -> None:
@@ -204,6 +205,11 @@ class MeasuringQueue:
     def results(self, key: str, hashes: Sequence[str]) -> list[Outcome | None]:
         with self._lock:
             return [self.standings.asked((key, h)) for h in hashes]
+
+    def rough(self, key: str, program: str) -> float | None:
+        """Seconds of a program's first run, not verified, until its time is known."""
+        with self._lock:
+            return self.standings.rough.get((key, program))
 
     def speeds(
         self, key: str, against: str, hashes: Sequence[str], steady: float | None = None
@@ -373,7 +379,10 @@ class MeasuringQueue:
         by_hash = {task.hash: task for task in (*([against] if against else []), *batch.tasks)}
 
         def on_result(program_hash: str, outcome: Outcome) -> None:
-            if outcome.status != "cancelled" and program_hash in by_hash:
+            if outcome.status == ROUGH:
+                with self._lock:
+                    self.standings.rough[by_hash[program_hash].id] = outcome.seconds
+            elif outcome.status != "cancelled" and program_hash in by_hash:
                 answered[program_hash] = outcome
                 self._store(by_hash[program_hash], outcome, against)
 

@@ -18,12 +18,13 @@ from dojo_core.game import Game, GameFull
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.moves import IllegalMove, MoveSyntax, why
+from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, pinned, saved_games, takeaway
+from dojo_core.service.ahead import sheets
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.events import client_name, sound
@@ -43,6 +44,9 @@ ELSEWHERE = (
 )
 KEPT_PLAYERS = 64  # tabs; the one not seen for longest is forgotten, its game is in the store
 FORK = " (fork)"  # at the end of a copy's title
+POLL = 0.5  # seconds between two looks of a page, while something is under way
+QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things
+WATCHING = 2.0  # at somebody else's game
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
 
@@ -51,7 +55,10 @@ NOTICE = 20.0  # seconds in which a notice can still be told
 ANYWHERE = ("step", "goto", "take_back", "show", "pin", "unpin", "take_away", "undelete")
 
 # What those may do who watch somebody else's game: all that leaves it as it is.
-LOOKING = ("step", "goto", "select", "look", "show", "why", "hint", "take_away", "pin", "unpin", "measure")
+LOOKING = (
+    "step", "goto", "select", "look", "sight", "pause", "show", "why", "hint", "take_away", "pin", "unpin",
+    "measure",
+)  # fmt: skip
 
 
 class Service:
@@ -87,6 +94,7 @@ class Service:
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once
+        self._process = secrets.token_hex(4)  # another one after a restart, whose numbers begin anew
 
     def close(self) -> None:
         self._attention.close()
@@ -95,7 +103,7 @@ class Service:
     # ------------------------------------------------------------------ players
 
     def player(self, player: str | None, game: str | None = None, owner: str = "") -> Player:
-        """The player of that id, made if need be, at the table of ``game`` if one is named.
+        """The player of that id, made if need be, then at the table of ``game`` if one is named.
 
         ``owner`` is whose games it may change (dojo_core/ownership.py). Without an id it is a new one: each
         tab goes its own way.
@@ -103,12 +111,13 @@ class Service:
         if player is None or not _plain(player):
             player = secrets.token_hex(5)
         with self._lock:
+            new = player not in self._players
             known = self._players.setdefault(player, Player(player, owner))
             self._players.move_to_end(player)
             while len(self._players) > KEPT_PLAYERS:
                 self.queue.drop(self._players.popitem(last=False)[0])
         with known.lock:
-            if game and known.table is None and _plain(game):
+            if new and game and known.table is None and _plain(game):
                 try:
                     table = self._games.seat(game, known.owner)
                     known.measuring = table.measuring
@@ -116,6 +125,14 @@ class Service:
                 except Refused as refusal:
                     self._tell(known, str(refusal))
         return known
+
+    def holder(self, key: str) -> Player | None:
+        """The player whose page shows this key (``Player.key``); None where none is known by it any more."""
+        with self._lock:
+            players = list(self._players.values())
+        return next(
+            (each for each in players if secrets.compare_digest(each.key.encode(), key.encode())), None
+        )
 
     def _sit(self, player: Player, table: Table) -> None:
         self.queue.drop(player.id)
@@ -419,7 +436,7 @@ class Service:
                 if not verdict.legal:
                     player.refused = (move, f"{move}: {verdict.refusal}")
                     player.redraw()
-            case "select" | "look" | "show":
+            case "select" | "look" | "sight" | "pause" | "show":
                 self._look(player, table, kind, event)
             case "take_away":
                 player.taken = {"n": next(self._numbers), "client": client, **self._take_away(game)}
@@ -448,11 +465,20 @@ class Service:
             )
 
     def _look(self, player: Player, table: Table, kind: str, event: Json) -> None:
-        """What a player points at is measured sooner."""
+        """What a player looks at is measured sooner, and what they pause is not."""
         analysis = self._attention.attend(player, table)
         if kind == "select":
             path = event.get("path")
             player.selection = path if isinstance(path, str) else None
+        elif kind == "sight":
+            moves = event.get("moves")
+            shown = [move for move in moves if isinstance(move, str)] if isinstance(moves, list) else []
+            player.in_sight = {move: place for place, move in enumerate(shown)}
+        elif kind == "pause":
+            name = event.get("name")
+            if isinstance(name, str) and name in REGISTRY:
+                player.paused = player.paused | {name} if event.get("on") else player.paused - {name}
+                player.redraw()
         elif kind == "look":
             player.looked_at = str(event.get("move", ""))
             player.preview = analysis.preview(player.looked_at)
@@ -505,6 +531,30 @@ class Service:
         queue = self.queue.of(player.table.key)
         return not queue.down and (self._machine().busy or queue.waits_for_quiet(player.id))
 
+    def poll(self, player: Player) -> float | None:
+        """Seconds after which the player's page should ask again; None: nothing will have changed by itself.
+
+        Whoever watches has no part in what is under way, and sees what is played all the same.
+        """
+        if self.polling(player):
+            return POLL
+        return WATCHING if player.watching else QUIET_POLL if self.awaits_quiet(player) else None
+
+    def exchange(self, player: Player, client: object, events: object, version: object) -> Json:
+        """A page's events, and what it is told then: the times, and the board where it has another one than
+        that of ``version``. A page that does not know what it shows says an empty version."""
+        with player.lock:
+            self.handle(player, client, events)
+            same = player.table is not None and version == self.board_version(player)
+            board = None if same else self.board(player)
+            poll = self.poll(player)  # asked before the feed: the last poll brings all there is
+            return {"board": board, "feed": self.feed(player), "poll": poll}
+
+    def ahead(self, player: Player, wanted: object) -> list[Json]:
+        """Positions beside the one on the player's board, as it would show them (ahead.py)."""
+        table = player.table
+        return [] if table is None else sheets(table, self._attention.analysis, wanted)
+
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
         table = player.table
@@ -517,14 +567,18 @@ class Service:
         """What stands on the board: the start screen, or a position with its moves and history.
 
         With it the events it shows are acknowledged: sent again to a server that was started anew meanwhile,
-        which knows nothing of them, they would be applied twice.
+        which knows nothing of them, they would be applied twice. ``told`` is [process, number]: of two boards
+        that one process told, the one of the smaller number is the older one.
         """
         with player.lock:
             table = player.table
-            acknowledged = dict(player.acknowledged)
+            common = {
+                "acknowledged": dict(player.acknowledged),
+                "version": self.board_version(player),
+                "told": [self._process, next(self._numbers)],
+            }
             if table is None:
-                start = board.start_screen(self._games, player)
-                return {"view": "start", "acknowledged": acknowledged, "start": start}
+                return {"view": "start", **common, "start": board.start_screen(self._games, player)}
             follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
@@ -533,7 +587,7 @@ class Service:
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
                 shown = pinned.texts(player)
-                return {"view": "play", "acknowledged": acknowledged, "pinned": shown, **position}
+                return {"view": "play", "pinned": shown, **common, **position}
 
     def feed(self, player: Player) -> Json:
         """The times: small, asked for twice a second while there is work. Renews the player's lease."""

@@ -86,6 +86,7 @@ class Standings:
 
     def __init__(self, idle: Callable[[], bool]) -> None:
         self._idle = idle
+        self.rough: dict[Id, float] = {}  # seconds of a run, of programs without an outcome
         self._outcomes: OrderedDict[Id, Outcome] = OrderedDict()  # asked for last at the end
         self._turns: OrderedDict[tuple[str, str, str], _Turns] = OrderedDict()  # by workload, other, own
         self._retaken: OrderedDict[Id, int] = OrderedDict()  # how often a time was taken again in quiet
@@ -101,6 +102,7 @@ class Standings:
 
     def keep(self, program: Id, outcome: Outcome) -> None:
         """In place of what was known."""
+        self.rough.pop(program, None)
         self._outcomes[program] = outcome
         while len(self._outcomes) > KEPT_RESULTS:
             self._outcomes.popitem(last=False)

@@ -109,6 +109,7 @@ def history(game: Game) -> Json:
                 "move": None if position.move is None else str(position.move),
                 "ply": ply,
                 "variation": variation,
+                "hash": position.program.hash,
             }
         )
         children = game.children(position.id)

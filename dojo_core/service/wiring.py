@@ -27,7 +27,7 @@ from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.hints import Advise
 from dojo_core.service.players import Table
-from dojo_core.service.queue import Outcome
+from dojo_core.service.queue import ROUGH, Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.takeaway import parts
 from dojo_core.service.view import Json, code_lines, path_text
@@ -168,6 +168,7 @@ class MeasurerBench:
             lines=lines,
             fresh=again and not exact,
             against=against,
+            on_rough=lambda program, seconds: on_result(program, Outcome(ROUGH, seconds)),
         )
 
     def close(self) -> None:
@@ -209,7 +210,12 @@ def profiled(analysis: Analysis, workload: Workload) -> Json:
         return {"error": f"There is no profile to show. {fault}"}
     return {
         "parts": {
-            path_text(part.path): {"share": part.share, "bound": part.bound, "sentence": part.sentence}
+            path_text(part.path): {
+                "share": part.share,
+                "bound": part.bound,
+                "source": part.source,
+                "sentence": part.sentence,
+            }
             for part in told.parts
         },
         "hot": [[each.first, each.last, each.share] for each in told.hot],

@@ -202,6 +202,7 @@ class _Measurer(TargetMeasurer):
             measurements = self._own.measure(
                 job.workload, job.programs, job.effort, job.tell, job.cancelled,
                 player=job.player, lines=job.lines, fresh=job.fresh, against=job.against,
+                on_rough=job.on_rough,
             )  # fmt: skip
             for measurement in measurements:
                 if measurement.program_hash not in job.results:  # it told nobody as it came

@@ -13,8 +13,9 @@ from pages import difference
 
 _HERE = Path(__file__).parent
 _SCRIPTS = (
-    "dom", "speed", "events", "address", "notice", "header", "program", "tree", "row", "order", "words",
-    "hint", "moves", "drawer", "history", "dialogs", "help", "games", "start", "pin", "take", "board",
+    "dom", "speed", "events", "door", "ahead", "address", "notice", "header", "program", "tree", "row",
+    "order", "words", "hint", "attention", "moves", "drawer", "history", "dialogs", "help", "games",
+    "start", "pin", "take", "board",
 )  # fmt: skip
 
 

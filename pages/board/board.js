@@ -12,6 +12,8 @@ class Board {
     this.feed = null;
     this.events = new Events("board");
     this.client = this.events.client;
+    this.door = new Door(this);
+    this.ahead = new Ahead(this);
     this.address = new Address(this);
     this.dialogs = new Dialogs(this);
     this.games = new GamesDialog(this);
@@ -24,7 +26,7 @@ class Board {
     this.history = new HistoryPane(this);
     this.chart = new Chart(this);
     this.pin = new Pin(this);
-    this.take = new TakeAway(this);
+    this.away = new TakeAway(this);
     this.notice = new Notice(this);
     this.play = el("div", { class: "play" }, this.header.root,
       el("div", { class: "columns" }, this.program.root, this.code.root, this.moves.root),
@@ -46,7 +48,7 @@ class Board {
 
   close() {
     for (const [target, name, listener] of this.listeners) target.removeEventListener(name, listener);
-    for (const part of [this.drawing, this.events, this.address, this.notice]) part.close();
+    for (const part of [this.drawing, this.door, this.ahead, this.events, this.address, this.notice]) part.close();
   }
 
   /** A tab that comes into sight: the game may have gone on in another one. */
@@ -59,10 +61,17 @@ class Board {
   update(component) {
     this.events.component = component;
     this.events.acknowledge(component.data.acknowledged);
-    this.drawing.next(() => this.draw(component.data));
+    this.take(component.data);
+    this.door.open(component.data.key);
   }
 
-  draw(data) {
+  /** A board of the server's. */
+  take(data) {
+    if (this.ahead.accepts(data)) this.drawing.next(() => this.draw(data));
+  }
+
+  /** `feed`: of a position that the server has not told of yet. */
+  draw(data, feed = null) {
     const before = this.data;
     const old = this.parts || {};
     this.data = data;
@@ -77,7 +86,7 @@ class Board {
       this.start.update();
     } else {
       const parts = {};
-      for (const name of ["program", "code", "assembly", "profile", "profiling", "moves", "blocked", "enablers", "history", "game", "measuring"]) {
+      for (const name of ["program", "code", "assembly", "profile", "profiling", "moves", "blocked", "enablers", "history", "game", "measuring", "paused"]) {
         parts[name] = JSON.stringify(data[name] ?? null);
       }
       parts.at = `${data.game.id}/${data.position.id}/${data.position.hash}`; // a number may come again
@@ -93,16 +102,17 @@ class Board {
         this.selection = arrived && before && before.program ? this.carried(before) : null;
         this.hovered = null;
         this.involved = [];
-        this.feed = window.dojoFeed && window.dojoFeed.position === data.position.id ? window.dojoFeed : this.feed;
+        this.feed = feed || (window.dojoFeed && window.dojoFeed.position === data.position.id ? window.dojoFeed : this.feed);
       }
       this.parts = parts;
       if (changed("program", "profile", "profiling", "at")) this.program.update();
       if (changed("program", "code", "assembly", "profile", "at")) this.code.update();
-      if (changed("moves", "blocked", "enablers", "at")) this.moves.update(changed("at"));
+      if (changed("moves", "blocked", "enablers", "paused", "at")) this.moves.update(changed("at"));
       if (changed("history", "at")) { this.history.update(); this.chart.update(); }
       if (changed("history", "game", "at", "measuring")) this.header.update();
       if (arrived) this.paint();
       this.pin.update();
+      this.ahead.prepare();
     }
     this.dialogs.update();
     this.games.update();
@@ -143,11 +153,12 @@ class Board {
         if (!said) this.tell(notice.text, notice.kind, notice.undo ? ["Undo", () => this.send(notice.undo.kind)] : null);
       }
     }
-    this.take.arrived(feed.taken);
+    this.away.arrived(feed.taken);
     if (!this.data || this.data.view !== "play" || feed.view !== "play") return;
     if (this.moves.playing !== null && !this.events.waits((e) => e.kind === "play")) this.moves.released();
     if (feed.position !== this.data.position.id || feed.game !== this.data.game.id) return;
     this.feed = feed;
+    this.ahead.heard(feed);
     this.header.refresh();
     this.moves.refresh();
     this.history.refresh();
@@ -173,7 +184,9 @@ class Board {
   send(kind, fields = {}) {
     if (this.watching && CHANGES.includes(kind)) return this.tell(this.watching);
     const at = this.data && this.data.view === "play" ? { game: this.data.game.id, position: this.data.position.id } : {};
-    return this.events.add({ kind, ...at, ...fields });
+    const event = this.events.add({ kind, ...at, ...fields });
+    this.ahead.sent(event);
+    return event.seq;
   }
 
   toggleMeasuring() {

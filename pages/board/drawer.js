@@ -66,7 +66,8 @@ class Drawer {
     const result = pane.result(text);
     const look = feed && feed.look && feed.look.move === text ? feed.look : null;
     const news = pane.unblocked === text;
-    const key = JSON.stringify([text, result, look && look.diff.length, move.opens, news]);
+    const { attention } = pane;
+    const key = JSON.stringify([text, result, look && look.diff.length, move.opens, news, attention.paused]);
     const measured = Array.isArray(result) && typeof result[0] === "number";
     const speed = measured ? pane.speed(text) : null;
     this.put(key, () => [
@@ -74,6 +75,7 @@ class Drawer {
       el("div", { class: "drawer-head" }, el("code", {}, text),
         measured ? el("span", { class: "quiet" }, speed ? el("span", { class: speed.tone }, `${speed.words}  `) : "",
           result[1] > result[0] ? `${duration(result[0])}, median ${duration(result[1])}` : duration(result[0])) : "",
+        pane.board.data.game.counts ? attention.button(move.name) : null,
         el("button", { class: "small primary", type: "button", onclick: () => pane.play(text), ...pane.board.changing() }, news ? "Play it" : "Apply")),
       el("p", {}, ...prose(pane.summary(move.name) || move.words)),
       speed ? el("p", { class: "quiet" }, speed.sentence) : null,

@@ -24,6 +24,7 @@ class Events {
     this.sent = 0;
     this.timer = null;
     this.component = null;
+    this.way = null; // what sends them, where that is not Streamlit
     this.page = pageName();
     this.inherit();
     this.retry = setInterval(() => {
@@ -48,25 +49,35 @@ class Events {
     this.pending = left.pending;
   }
 
-  /** The event's number. */
+  /** The event, with its number. */
   add(event) {
     this.sequence += 1;
-    this.pending.push({ seq: this.sequence, ...event });
+    const numbered = { seq: this.sequence, ...event };
+    this.pending.push(numbered);
     this.flush();
-    return this.sequence;
+    return numbered;
   }
 
   flush() {
     if (this.timer !== null) return;
+    if (this.way) {
+      this.sent = Date.now();
+      return this.way();
+    }
     const wait = this.sent + GAP - Date.now();
     const go = () => {
       this.timer = null;
-      if (pageName() !== this.page) return;
-      this.sent = Date.now();
-      this.component.setTriggerValue("events", { client: this.client, events: this.pending });
+      this.bySession();
     };
     if (wait > 0) this.timer = setTimeout(go, wait);
     else go();
+  }
+
+  /** By Streamlit, which draws the page anew. */
+  bySession() {
+    if (pageName() !== this.page) return;
+    this.sent = Date.now();
+    this.component.setTriggerValue("events", { client: this.client, events: this.pending });
   }
 
   acknowledge(numbers) {

@@ -92,7 +92,8 @@ class Header {
     const known = now.seconds > 0;
     const simulated = this.board.data.game.unit === "cycles";
     const spread = now.busy ? "taken busy" : now.spread > 0.0005 ? `+${(now.spread * 100).toFixed(1)}% median` : "";
-    m.time.set(known ? duration(now.seconds) : now.state, known ? (simulated ? now.about : spread) : "");
+    if (now.rough && !known) m.time.set(`≈ ${duration(now.rough)}`, "one run, being verified");
+    else m.time.set(known ? duration(now.seconds) : now.state, known ? (simulated ? now.about : spread) : "");
     m.time.root.classList.toggle("pending", !known);
     m.time.root.classList.toggle("failure", Boolean(now.error));
     m.time.root.title = now.error || [now.about || m.time.about, known && !simulated ? `Taken ${provenance(now)}.` : ""].filter(Boolean).join(". ");
@@ -143,7 +144,8 @@ class Header {
       ? `The limit is ${duration(roofline.seconds)}, the best that this machine was ever seen to do: ${roofline.reached ? `so long took ${roofline.reached}`
         : roofline.bound === "memory" ? `the kernel's arrays (${roofline.pattern}) streamed at ${significant(roofline.gbytes_per_second)} GB/s` : `all cores computing ${significant(roofline.gflops)} GFLOP/s`}. What beats it becomes it. Now: ${speeds.join(", ") || "not measured"}.`
       : rate.about;
-    if (roofline && seconds) rate.set(`${significant((100 * roofline.seconds) / seconds)}%`, `${roofline.bound === "memory" ? speeds[0] : speeds[speeds.length - 1]}, ${roofline.bound}`);
+    const left = roofline && seconds ? seconds / roofline.seconds : 1;
+    if (roofline && seconds) rate.set(`${significant(100 / left)}%`, `${left >= 1.05 ? `${ratio(left)} to gain, ` : ""}${roofline.bound}`);
     else rate.set(speeds[0] || "–", speeds[1] || "");
   }
 

@@ -38,10 +38,11 @@ class MovesPane {
     this.list.addEventListener("mouseover", (event) => this.hover(event));
     this.list.addEventListener("mouseleave", () => this.pointOut());
     this.list.addEventListener("keydown", (event) => this.key(event));
+    this.attention = new Attention(this);
     this.hints = new Hints(this);
     this.drawer = new Drawer(this);
     this.root = el("section", { class: "pane moves-pane", "aria-label": "Moves" },
-      this.tabs.root, this.tools, this.words.root, this.titles, this.list, this.drawer.root);
+      this.tabs.root, this.tools, this.attention.root, this.words.root, this.titles, this.list, this.drawer.root);
   }
 
   open(group) {
@@ -163,6 +164,7 @@ class MovesPane {
     this.counts();
     this.fill();
     this.words.draw(shown.length);
+    this.attention.look();
   }
 
   /** What is typed as a move or recipe: [how it is written, what it does]; null: a mere filter. */
@@ -262,6 +264,7 @@ class MovesPane {
 
   hover(event) {
     const row = event.target.closest("[data-move]");
+    if (row && this.group !== "blocked") this.board.ahead.look(row.dataset.move);
     if (row) this.board.involve(this.placesOf(row.dataset.move));
     else this.pointOut();
   }
@@ -295,7 +298,10 @@ class MovesPane {
     }
     this.pointOut();
     if (text !== null) this.board.bringInvolved();
-    if (text !== null && this.group !== "blocked") this.board.send("look", { move: text });
+    if (text !== null && this.group !== "blocked") {
+      this.board.send("look", { move: text });
+      this.board.ahead.look(text, 0);
+    }
     if (text !== null && this.group === "blocked") {
       this.board.send("why", { move: text }); // that its reason was asked for; a lesson may want that
       const [way] = this.blockedMove(text).ways;
@@ -362,6 +368,7 @@ class MovesPane {
 
   draw() {
     if (this.playing === null) this.root.classList.remove("busy");
+    this.attention.draw();
     this.order.select.disabled = this.group === "blocked";
     this.order.button.disabled = this.group === "blocked" || this.order.kind !== "gain";
     this.drawer.draw();

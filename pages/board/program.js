@@ -95,14 +95,15 @@ class ProgramPane {
       row.append(text);
       for (const slot of line.slots) {
         text.append(el("span", { class: slot.text === "|" ? "slot bar" : `slot mark-${slot.mark || "none"}`,
-          "data-path": slot.path, title: slot.text === "|" ? "" : slotTitle(slot, parts[slot.path]) }, slot.text), " ");
+          "data-path": slot.path, title: slot.text === "|" ? "" : slotTitle(slot, parts[slot.path]) }, slot.text,
+          loopShare(slot, parts[slot.path], parts[line.path])), " ");
       }
       text.append(el("span", { class: "instruction", "data-path": line.path }, line.op));
       rows.push(row);
     }
     rows.forEach((row, number) => { row.id = `line-${number}`; });
     this.body.replaceChildren(...rows);
-    put(this.note, profile ? profile.error || profile.note : profiling ? "Profiling…" : "");
+    put(this.note, profile ? profile.error || `${profile.note} Shares with ≈ are a model's, between timers.` : profiling ? "Profiling…" : "");
     this.paint();
   }
 
@@ -134,10 +135,21 @@ function slotTitle(slot, part) {
   return part ? `${scope}. ${part.sentence}` : scope;
 }
 
+/** What a share is: a timer's, or a model's between timers, which is told by a sign. */
+function percentage(share, source) {
+  return share < 0.005 ? "" : `${source === "timer" ? "" : "≈"}${Math.round(100 * share)}%`;
+}
+
+/** A loop's share beside its size, where it is another than that of the line. */
+function loopShare(slot, part, line) {
+  const told = part && slot.text !== "|" && (!line || Math.abs(part.share - line.share) >= 0.01);
+  return told ? el("sup", { class: "loop-share" }, percentage(part.share, part.source)) : null;
+}
+
 /** A line's share of the time, as a bar and a percentage; what bounds it is told on hover, and beside it. */
 function shareBar(part) {
   const share = part ? part.share : 0;
-  const words = share >= 0.005 ? `${Math.round(100 * share)}%` : "";
+  const words = part ? percentage(share, part.source) : "";
   const bound = share >= 0.005 && part.bound ? part.bound : "";
   return el("span", { class: "share", title: part ? part.sentence : "It has no code of its own.",
     style: `--share: ${Math.min(100, 100 * share).toFixed(1)}%` },
@@ -178,7 +190,7 @@ function hotBar(piece) {
   const share = piece ? piece.share : 0;
   return el("span", { class: "share", style: `--share: ${Math.min(100, 100 * share).toFixed(1)}%`,
     title: piece ? `These lines take ${(100 * share).toFixed(1)}% of the time: what timers tell of its nodes, parted by a model and by how often each piece is run.` : null },
-    el("span", { class: "percent" }, piece && piece.first && share >= 0.005 ? `${Math.round(100 * share)}%` : ""));
+    el("span", { class: "percent" }, piece && piece.first ? percentage(share, "model") : ""));
 }
 
 class CodePane {

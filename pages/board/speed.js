@@ -44,11 +44,15 @@ function provenance(about) {
   return [moment(about.taken), about.machine].filter(Boolean).join(", ");
 }
 
+// Made once: each history entry and each dot of the chart tells a moment.
+const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
+
 /** 14:05 of today, else the day too. */
 function moment(seconds) {
   if (!seconds) return "";
   const date = new Date(seconds * 1000);
-  const clock = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const clock = CLOCK.format(date);
   return date.toDateString() === new Date().toDateString() ? clock
-    : `${date.toLocaleDateString([], { day: "numeric", month: "short" })} ${clock}`;
+    : `${DAY.format(date)} ${clock}`;
 }

@@ -1,13 +1,9 @@
-"""Play: one board, and a feed of times while there is something to measure."""
+"""Play: one board. It speaks with the service past this script (pages/door.py), which draws it once."""
 
 import streamlit as st
 
 from pages.board import board, feed
 from pages.shared import the_player, the_service
-
-POLL = 0.5  # seconds
-QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things
-WATCHING = 2.0  # seconds between two looks at somebody else's game
 
 _STYLE = """<style>
 .st-key-feed, [data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-feed)
@@ -30,24 +26,9 @@ def page() -> None:
         state.game = player.table.game.id if player.table is not None else None
 
     st.html(_STYLE)
-    drawn = service.board_version(player)
-    data = service.board(player)
     # The board itself keeps the address: only there are a move of the player's and one of the browser's
     # Back told apart (address.js).
+    data = {**service.board(player), "key": player.key}
     board(key="board", data=data, on_events_change=events_came)
-
-    polling, awaiting = service.polling(player), service.awaits_quiet(player)
-    # Whoever watches has no part in what is under way, and sees what is played all the same.
-    every = POLL if polling else WATCHING if player.watching else QUIET_POLL if awaiting else None
-
-    def times() -> None:
-        going_on = service.polling(player)  # asked before the feed: the last poll brings all there is
+    with st.container():  # of its own, which is not shown
         feed(key="feed", data=service.feed(player))
-        if (
-            service.board_version(player) != drawn
-            or polling != going_on
-            or awaiting != service.awaits_quiet(player)
-        ):
-            st.rerun()
-
-    st.fragment(run_every=every)(times)()

@@ -218,6 +218,8 @@ class Measurer(TargetMeasurer):
         if isinstance(start, str):
             self._refuse(job, batch, f"The start program cannot be measured. {start}")
             return
+        if job.on_rough is not None and not job.results:
+            self._tell_roughly(job, batch[0], start)
         other = self._other(job)
         ahead = threading.Thread(target=self._draw_inputs, args=(job, start))
         ahead.start()
@@ -266,6 +268,22 @@ class Measurer(TargetMeasurer):
                 if turns.known.raw:  # its runs in the turns are a measurement of it too
                     as_candidate = job.results.get(turns.other.programs[0].hash, turns.known)
                     self._settle(job, turns.other, replace(turns.known, ratios=as_candidate.ratios))
+
+    def _tell_roughly(self, job: Job, candidate: _Candidate, start: Code) -> None:
+        """What a candidate takes on arrays so large that their references take seconds, before these are
+        there."""
+        first = candidate.programs[0]
+        if self._trials.draws_quickly(job.workload.start, start):
+            return
+        (made,) = self._built(job, [candidate.code])
+        if isinstance(made, CompileError):
+            return
+        compiled = Compiled(first, candidate.code, made, job.workload.policy)
+        with measuring(job.cancelled) as claim:
+            seconds = self._trials.rough(compiled, job.workload.start) if claim else None
+        if seconds is not None and job.on_rough is not None:
+            for program in candidate.programs:
+                job.on_rough(program.hash, seconds)
 
     def _other(self, job: Job) -> _Candidate | None:
         """What the candidates are held against, if it has code."""

@@ -1,0 +1,59 @@
+"""The board's own way to the service, beside Streamlit's: a message and its answer, with no script run anew.
+
+A page shows the key that was drawn into it over its session (``Player.key``) in a header of its own, which no
+page of another site can send. What the key does not open is answered 410: the page turns to its session,
+which draws it a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from streamlit import config
+
+from dojo_core.bounded_json import NotJson, read_object
+
+KEY = "dojo-key"
+LONGEST = 2 << 20  # bytes of a message
+
+
+def _answer(key: str, body: bytes) -> tuple[int, bytes]:
+    from pages.shared import the_service  # with all that plays: not before the app serves anybody
+
+    service = the_service()
+    player = service.holder(key)
+    if player is None:
+        return 410, b"{}"
+    try:
+        message = read_object(body, LONGEST)
+    except NotJson:
+        return 400, b"{}"
+    answer: dict[str, Any]
+    if "ahead" in message:
+        answer = {"ahead": service.ahead(player, message["ahead"])}
+    else:
+        answer = service.exchange(
+            player, message.get("client"), message.get("events"), message.get("version")
+        )
+    return 200, json.dumps(answer).encode()
+
+
+async def _exchange(request: Request) -> Response:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST:
+            return Response("{}", 413, media_type="application/json")
+    status, answer = await run_in_threadpool(_answer, request.headers.get(KEY, ""), body)
+    return Response(answer, status, {"Cache-Control": "no-store"}, "application/json")
+
+
+def routes() -> list[Route]:
+    """Where the app serves it: beside the pages' own addresses, at ``exchange``."""
+    base = str(config.get_option("server.baseUrlPath")).strip("/")
+    return [Route(f"/{base}/exchange" if base else "/exchange", _exchange, methods=["POST"])]

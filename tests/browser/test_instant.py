@@ -1,0 +1,107 @@
+"""Positions that the board has are drawn before the server answers; what it says then stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.browser.playing import BOARD, MOVE, entries, here, play, wait_for_entries
+
+
+class Door:
+    """Between the board and the server: messages are held, or lost, and others pass."""
+
+    def __init__(self, page: Any) -> None:
+        self.page, self.mode, self.held = page, "open", list[Any]()
+        page.route("**/exchange", self._asked)
+
+    def _asked(self, route: Any) -> None:
+        if self.mode == "open":
+            route.continue_()
+        elif self.mode == "lost":
+            route.abort()
+        else:
+            self.held.append(route)
+
+    def open(self) -> None:
+        self.mode = "open"
+        for route in self.held:
+            route.continue_()
+        self.held.clear()
+
+    def close(self) -> None:
+        self.open()
+        self.page.unroute("**/exchange")
+
+
+def at(page: Any, number: int) -> None:
+    page.wait_for_selector(f".entry.here[data-id='{number}']")
+
+
+def lines(page: Any) -> str:
+    return str(page.inner_text(".program .scroll"))
+
+
+def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_board: Any) -> None:
+    page = small_board
+    start = lines(page)
+    play(page)
+    after = lines(page)
+    door = Door(page)
+    try:
+        door.mode = "held"
+        for key, number, shown in (("ArrowLeft", 0, start), ("ArrowRight", 1, after), ("u", 0, start)):
+            page.keyboard.press(key)
+            assert here(page) == str(number) and lines(page) == shown
+        # its answers come late, one by one, and take the board nowhere else
+        page.evaluate(
+            f"() => {{ window.seen = new Set(); const look = () => {{"
+            f"window.seen.add({BOARD}.querySelector('.entry.here').dataset.id);"
+            "requestAnimationFrame(look); }; look(); }"
+        )
+        with page.expect_response("**/exchange"):
+            door.open()
+        page.wait_for_timeout(500)
+        assert page.evaluate("() => [...window.seen]") == ["0"]
+
+        # a message that is lost is sent again
+        door.mode = "lost"
+        page.keyboard.press("ArrowRight")
+        assert here(page) == "1"
+        page.wait_for_timeout(100)
+        with page.expect_response("**/exchange"):
+            door.mode = "open"
+        page.reload()
+        at(page, 1)
+    finally:
+        door.close()
+
+
+def test_a_move_under_the_pointer_is_played_at_once_and_a_refusal_takes_it_back(
+    small_board: Any, chromium: Any
+) -> None:
+    page = small_board
+    with page.expect_response(lambda answer: answer.url.endswith("/exchange") and '"ahead"' in answer.text()):
+        page.locator(f'.row[data-move="{MOVE}"]').hover()
+    page.wait_for_timeout(50)
+    door = Door(page)
+    try:
+        door.mode = "held"
+        page.locator(f'.row[data-move="{MOVE}"] .apply').click()
+        assert here(page) == "1" and entries(page) == ["Start", f"1. {MOVE}"]
+        door.open()
+        page.wait_for_timeout(300)
+        assert here(page) == "1"
+        page.keyboard.press("u")
+        at(page, 0)
+
+        # the game went on elsewhere: what is guessed here is not what the server says
+        other = chromium.new_page()
+        other.goto(page.url)
+        other.wait_for_selector(".entry.here[data-id='0']")
+        play(other, "split_scope s@0 2")
+        page.keyboard.press("ArrowRight")
+        at(page, 2)
+        other.close()
+        wait_for_entries(page, 3)
+    finally:
+        door.close()
