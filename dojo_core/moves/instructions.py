@@ -91,8 +91,6 @@ class UseInstruction(Transformation[tuple[Place, str]]):
     def enablers(self, context: Context, arguments: tuple[Place, str], refusal: Refusal) -> Iterator[Move]:
         program, name = context.program, arguments[1]
         path, scope, _ = scope_at(program, arguments[0])
-        if refusal.code == Code.MARKED:
-            yield Move("clear_mark", arguments[:1])
         instruction = INSTRUCTIONS.get(name)
         if instruction is None:
             return

@@ -226,10 +226,15 @@ class ReuseDims(BufferMove[tuple[str, *tuple[int | str, ...]]]):
     def enablers(
         self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
     ) -> Iterator[Move]:
-        if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
-            yield Move("reuse_dims", (*arguments, "stack"))
         if refusal.code in (Code.CLOBBER, Code.LIFETIME):
             yield from _joins(context, refusal)
+
+    def alternatives(
+        self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
+    ) -> Iterator[Move]:
+        """One for each thread, where threads would share what is left."""
+        if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
+            yield Move("reuse_dims", (*arguments, "stack"))
 
 
 @register
@@ -275,6 +280,15 @@ class MaterialiseDims(BufferMove[tuple[str, *tuple[int, ...]]]):
             Dim(d.size, d.materialised or k in dims, d.provenance) for k, d in enumerate(buffer.dims)
         )
         return with_buffer(program, buffer, replace(buffer, dims=changed))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[str, *tuple[int, ...]], refusal: Refusal
+    ) -> Iterator[Move]:
+        """The dimensions that have no addresses."""
+        if refusal.code == Code.NOT_REUSED:
+            buffer = buffer_named(context.program, arguments[0])
+            hidden = [k for k, dim in enumerate(buffer.dims) if not dim.materialised]
+            yield from (Move("materialise_dims", (buffer.name, k)) for k in hidden)
 
     def inverse(self, context: Context, arguments: tuple[str, *tuple[int, ...]], result: Program) -> Move:
         return Move("reuse_dims", arguments)
