@@ -37,7 +37,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("kernels", nargs="*", default=sorted(kernels.names()), metavar="KERNEL")
     parser.add_argument("--kept", type=Path, metavar="FILE", help="what was asked, kept by kernel (JSON)")
-    parser.add_argument("--show", default="", metavar="CODE", help="the refusals of this code, with what they tell")
+    parser.add_argument(
+        "--show", default="", metavar="CODE", help="the refusals of this code, with what they tell"
+    )
     options = parser.parse_args()
     kept: dict[str, list[Asked]] = {}
     if options.kept is not None and options.kept.exists():
@@ -51,7 +53,8 @@ def main() -> None:
     _report(asked)
     for one in asked:
         if one["code"] == options.show:
-            print(f"{one['position']}: {one['move']}: {one['sentence']} -> {one['way'] or one['needs'] or 'nothing'}")
+            told = one["way"] or one["needs"] or "nothing"
+            print(f"{one['position']}: {one['move']}: {one['sentence']} -> {told}")
 
 
 def _asked(name: str) -> list[Asked]:
@@ -82,7 +85,9 @@ def _asked(name: str) -> list[Asked]:
                     "code": str(refusal.code),
                     "sentence": refusal.sentence,
                     "position": f"{name}, position {at}",
-                    "way": "; or ".join(f"{', '.join(w.moves)} -> {w.then or 'instead'}" for w in with_ways.ways),
+                    "way": "; or ".join(
+                        f"{', '.join(w.moves)} -> {w.then or 'instead'}" for w in with_ways.ways
+                    ),
                     "needs": with_ways.needs,
                     "ms": 1e3 * (time.process_time() - begin),
                 }
@@ -103,7 +108,9 @@ def _report(asked: list[Asked]) -> None:
     print(f"| all | | {_counted(asked)} |")
     ways, open_ones = (sum(bool(one["way"]) for one in asked), sum(not one["needs"] for one in asked))
     share = f"{ways / max(open_ones, 1):.0%}"
-    print(f"\nA way is told by {ways / max(len(asked), 1):.0%} of all, and {share} of those that may have one.")
+    print(
+        f"\nA way is told by {ways / max(len(asked), 1):.0%} of all, and {share} of those that may have one."
+    )
 
 
 def _counted(asked: list[Asked]) -> str:

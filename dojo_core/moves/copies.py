@@ -328,7 +328,7 @@ class StageRead(_Stage):
             array, region, name = arguments
             program = context.program
             yield Move("stage_write", arguments)
-            above = 0 if region == "root" else len(resolve(program, region))
+            above = len(resolve(program, region)) if isinstance(region, Place) else 0
             for path in refusal.nodes[1:]:
                 for depth in range(above + 1, len(path)):
                     yield Move("stage_read", (array, place_of(program, path[:depth]), name))

@@ -37,8 +37,8 @@ class Move:
 
 @dataclass(frozen=True)
 class Way:
-    """Moves after which a refused move is legal, and what that is called then; those to play in its place have
-    no ``then``."""
+    """Moves after which a refused move is legal, and what that is called then; those to play in its place
+    have no ``then``."""
 
     moves: tuple[str, ...]
     then: str
@@ -194,6 +194,10 @@ class Transformation(Generic[Arguments]):
     def alternatives(self, context: Context, arguments: Arguments, refusal: Refusal) -> Iterator[Move]:
         """Moves to play in place of this one, that come to what was meant; told as ``enablers`` are."""
         return iter(())
+
+    def needs(self, context: Context, arguments: Arguments, refusal: Refusal) -> str:
+        """What would have to be different, where no move can make this one legal (``moves/needs.py``)."""
+        return ""
 
 
 REGISTRY: Extended[Transformation[Any]] = Extended({})  # by moves/packages.py

@@ -14,6 +14,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
+from dojo_core.moves.places import place_of
 from dojo_core.moves.storage import (
     BufferMove,
     buffer_named,
@@ -22,7 +23,6 @@ from dojo_core.moves.storage import (
     roots_of,
     with_buffer,
 )
-from dojo_core.moves.places import place_of
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.integers import divided
@@ -121,9 +121,7 @@ class SplitDim(BufferMove[tuple[str, int, int]]):
     def inverse(self, context: Context, arguments: tuple[str, int, int], result: Program) -> Move:
         return Move("merge_dims", arguments[:2])
 
-    def enablers(
-        self, context: Context, arguments: tuple[str, int, int], refusal: Refusal
-    ) -> Iterator[Move]:
+    def enablers(self, context: Context, arguments: tuple[str, int, int], refusal: Refusal) -> Iterator[Move]:
         """The scopes whose iterators run through the dimension, cut in the same way."""
         program = context.program
         name, k, factor = arguments

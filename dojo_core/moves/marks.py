@@ -199,13 +199,19 @@ class Vectorize(MarkMove):
     def alternatives(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         """The innermost scopes in it, over one operation each; where lanes lie apart, the scope around it."""
         program = context.program
-        path, scope, _ = scope_at(program, arguments[0])
+        path, _, _ = scope_at(program, arguments[0])
         if refusal.code == Code.VECTOR_BODY:
             for inside in innermost(program, path):
                 if inside != path and len(program.scope(inside).body) == 1:
                     yield Move("vectorize", (place_of(program, inside),))
         if refusal.code == Code.VECTOR_STRIDE and len(path) > 1:
             yield Move("vectorize", (place_of(program, path[:-1]),))
+
+    def needs(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> str:
+        path, _, _ = scope_at(context.program, arguments[0])
+        if refusal.code == Code.VECTOR_BODY and not any(innermost(context.program, path)):
+            return "What is innermost in it has a mark already."
+        return ""
 
 
 def innermost(program: Program, path: Path) -> Iterator[Path]:

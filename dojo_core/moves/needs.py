@@ -3,7 +3,8 @@ else, or have a form that programs cannot have."""
 
 from __future__ import annotations
 
-from dojo_core.moves.core import Move, Refusal
+from dojo_core.moves.core import REGISTRY, Context, Move, Refusal
+from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.codes import Code
 
 # By what a refusal is about; of a move where it matters which.
@@ -12,6 +13,11 @@ _BY_MOVE: dict[tuple[str, str], str] = {
         "One scope has one iterator: an array that uses the two in different dimensions would need one "
         "dimension in their place, which inputs and outputs do not get."
     ),
+    ("share_buffer", Code.CLOBBER): (
+        "Both hold values that are still read: one would have to be read for the last time before the other "
+        "is first written."
+    ),
+    ("split_scope", Code.SPLIT_FACTOR): "It has too few iterations to be cut into runs of more than one.",
     ("reorder", Code.ORDER): (
         "One of the two needs what the other does to that cell, so that this order is what the program "
         "means. Either could go first only if they had no cell in common."
@@ -22,21 +28,21 @@ _BY_MOVE: dict[tuple[str, str], str] = {
     ),
 }
 _BY_CODE: dict[str, str] = {
+    Code.NO_NEXT: "It is the last of its block, as is each scope around it.",
+    Code.NO_PARTNER: "It is the last of its block, and what follows the scopes around it is none like it.",
     Code.ORDER: "This order is what the program means, as long as both access that cell.",
     Code.SEEN: (
-        "Without it the result would be another one. It is dead only once nothing reads it: its readers would "
-        "have to take the value from elsewhere (forward, recompute)."
+        "Without it the result would be another one. It is dead only once nothing reads it: its readers "
+        "would have to take the value from elsewhere (forward, recompute)."
     ),
     Code.STALE: (
-        "A copy holds what was there before: all that is read in it would have to be written before the scope "
-        "begins."
+        "A copy holds what was there before: all that is read in it would have to be written before the "
+        "scope begins."
     ),
     Code.CHANGED_BETWEEN: (
         "Computed there it would see the new value: that would have to be written later, or to another array."
     ),
-    Code.CHANGED_SINCE: (
-        "Only what was made so, and has been left so, is taken back by this move."
-    ),
+    Code.CHANGED_SINCE: ("Only what was made so, and has been left so, is taken back by this move."),
     Code.NOT_ONE_DEFINITION: (
         "Several writes make the value that is read, none of them all of it: one would have to."
     ),
@@ -61,6 +67,13 @@ _BY_CODE: dict[str, str] = {
 }
 
 
-def needs(move: Move, refusal: Refusal) -> str:
+def needs(context: Context, move: Move, refusal: Refusal) -> str:
     """A sentence, where it is known that a refusal is one of principle; else empty."""
-    return _BY_MOVE.get((move.name, refusal.code)) or _BY_CODE.get(refusal.code, "")
+    known = _BY_MOVE.get((move.name, refusal.code)) or _BY_CODE.get(refusal.code, "")
+    transformation = REGISTRY.get(move.name)
+    if known or transformation is None:
+        return known
+    try:
+        return transformation.needs(context, move.arguments, refusal)
+    except NoSuchPlace:
+        return ""

@@ -33,9 +33,10 @@ _MARKED = frozenset(
         Code.RACE,
     }
 )
+LARGE = 3  # buffers that are tried elsewhere, where all together are too large
 
 
-def remedies(context: Context, refusal: Refusal) -> Iterator[Move]:
+def remedies(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
     """Moves that may take away what a refusal is about, legal or not, nearest first."""
     harmed = refusal.fault.buffer if refusal.fault is not None else ""
     buffers = [b for b in context.program.buffers if b.name == harmed]
@@ -43,9 +44,9 @@ def remedies(context: Context, refusal: Refusal) -> Iterator[Move]:
         for buffer in buffers:
             yield from _apart(context, buffer)
     if refusal.code in _PLACED:
-        # A limit of all buffers of a kind names none: the largest goes first.
-        large = sorted(context.program.buffers, key=lambda b: -b.bytes)[: 0 if buffers else 3]
-        for buffer in buffers or large:
+        # A limit of all buffers of a kind names none: the move's own goes first, then the largest.
+        large = sorted(context.program.buffers, key=lambda b: (b.name not in move.arguments, -b.bytes))
+        for buffer in buffers or large[:LARGE]:
             yield from _wider(context, buffer)
     if refusal.code in _MARKED:
         for path in refusal.nodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from dojo_core.moves.core import (
     Context,
@@ -20,7 +21,6 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Order, conflict_between
 from dojo_core.program.gpu import UNORDERED
-from dojo_core.program.tables import Index, plus
 from dojo_core.program.tree import Node, Op, Path, Program, Scope, substitute
 
 SPLIT_FACTORS = (2, 4, 8, 16, 32, 64)
@@ -103,7 +103,7 @@ class SplitScope(Transformation[tuple[Place, int]]):
 
     def enablers(self, context: Context, arguments: tuple[Place, int], refusal: Refusal) -> Iterator[Move]:
         place, factor = arguments
-        path, scope, _ = scope_at(context.program, place)
+        _, scope, _ = scope_at(context.program, place)
         if refusal.code == Code.SPLIT_FACTOR and 1 < factor < scope.size:
             more = -(-scope.size // factor) * factor
             yield Move("pad_scope", (place, more, "guard"))
@@ -209,7 +209,7 @@ class MergeScopes(Transformation[tuple[Place]]):
         if refusal.code == Code.NOT_FLAT and isinstance(inner, Scope):
             depth = len(path) - 1
 
-            def flat(form: Index) -> bool:
+            def flat(form: Affine) -> bool:
                 return form.coefficient(depth) == inner.size * form.coefficient(depth + 1)
 
             for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
@@ -220,10 +220,11 @@ class MergeScopes(Transformation[tuple[Place]]):
                     yield Move("interchange", (arguments[0],))
                 for access in (leaf.op.target, *leaf.op.reads):
                     buffer = program.buffer_of[access.array]
-                    for k in range(len(buffer.dims) - 1):
-                        one, other = access.index[k : k + 2]
-                        if not flat(one) and flat(plus(one * buffer.dims[k + 1].size, other)):
-                            yield Move("merge_dims", (buffer.name, k))
+                    for k, (one, other) in enumerate(pairwise(access.index)):
+                        if isinstance(one, Affine) and isinstance(other, Affine):
+                            merged = one * buffer.dims[k + 1].size + other
+                            if not flat(one) and flat(merged):
+                                yield Move("merge_dims", (buffer.name, k))
 
 
 def _forms(op: Op) -> Iterator[Affine]:
@@ -423,6 +424,20 @@ class FissionScope(Transformation[tuple[Place, Place]]):
                 yield Move("materialise_dims", (buffer.name, k))
             if buffer.location != "heap":
                 yield Move("set_location", (buffer.name, "heap"))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[Place, Place], refusal: Refusal
+    ) -> Iterator[Move]:
+        """At another child."""
+        path, scope, _ = scope_at(context.program, arguments[0])
+        if refusal.code == Code.NOT_A_LATER_CHILD:
+            for number in range(1, len(scope.body)):
+                yield Move("fission_scope", (arguments[0], place_of(context.program, (*path, number))))
+
+    def needs(self, context: Context, arguments: tuple[Place, Place], refusal: Refusal) -> str:
+        _, scope, _ = scope_at(context.program, arguments[0])
+        one = refusal.code == Code.NOT_A_LATER_CHILD and len(scope.body) == 1
+        return f"{arguments[0]} holds one node: there is nothing to part." if one else ""
 
 
 @register

@@ -357,8 +357,9 @@ class SetLocation(BufferMove[tuple[str, str]]):
             yield from _joins(context, refusal)
         if refusal.code in (Code.REGISTER_INDEX, Code.LOCAL_INDEX):
             for path in refusal.nodes:
-                for depth, scope in enumerate(program.scopes_above(path)):
-                    if not scope.mark:
+                above = program.scopes_above(path)
+                for depth in _addressing(program, buffer_named(program, arguments[0]), path):
+                    if not above[depth].mark:
                         yield Move("unroll", (place_of(program, path[: depth + 1]),))
         if refusal.code in (
             Code.REGISTER_SIZE,
@@ -368,12 +369,28 @@ class SetLocation(BufferMove[tuple[str, str]]):
             Code.LOCAL_INDEX,
         ):
             buffer = buffer_named(program, arguments[0])
-            for k, dim in enumerate(buffer.dims):
-                if dim.materialised:
-                    yield Move("reuse_dims", (buffer.name, k))
+            addressed = [k for k, dim in enumerate(buffer.dims) if dim.materialised]
+            for k in addressed:
+                yield Move("reuse_dims", (buffer.name, k))
+            if len(addressed) > 1:
+                yield Move("reuse_dims", (buffer.name, *addressed))
             # Which joining may make possible.
             using = tuple(t.leaf.path for array in buffer.arrays for t in accesses_of(program, array))
             yield from _joins(context, replace(refusal, nodes=using))
+
+
+def _addressing(program: Program, buffer: Buffer, path: Path) -> list[int]:
+    """The depths of the scopes whose iterators choose an address in a buffer, at an operation."""
+    op = program.node(path)
+    assert isinstance(op, Op)
+    elements = [access for access in op.elements if access.array in buffer.arrays]
+    forms = (
+        form
+        for access in elements
+        for form, dim in zip(access.index, buffer.dims, strict=True)
+        if dim.materialised
+    )
+    return sorted({depth for form in forms for depth in form.depths}, reverse=True)
 
 
 @register

@@ -202,7 +202,9 @@ class Forward(_OnRead[tuple[Place, str]]):
             return structural(Code.NO_ARRAY, "What is left reads no array: it would be an index.", leaf.path)
         return program.edit(body=splice(program.body, leaf.path, 1, (changed,)))
 
-    def alternatives(self, context: Context, arguments: tuple[Place, str], refusal: Refusal) -> Iterator[Move]:
+    def alternatives(
+        self, context: Context, arguments: tuple[Place, str], refusal: Refusal
+    ) -> Iterator[Move]:
         """What is not copied but computed may be computed anew."""
         if refusal.code == Code.NOT_A_COPY:
             operation, array = arguments

@@ -16,7 +16,8 @@ from dojo_core.program.tree import Program, Scope
 
 PROPOSALS_TRIED, WAYS_TOLD = 10, 3  # of a refused move
 FAULTS_MENDED = 16  # one after the other, by one way
-LOOKED_AT = 3000  # operations of the programs whose moves are tried, before it is given up: a tenth of a second
+LOOKED_AT = 800  # operations of the programs whose moves are tried, before it is given up
+LEAVE = ("clear_mark", "set_location", "materialise_dims")  # moves after which an operation is what it was
 
 
 class _GivenUp(Exception):
@@ -30,6 +31,7 @@ class _Trial:
         self._known: dict[tuple[int, Move], Program | Refusal] = {}
         self._programs: list[Program] = []  # whose ids are in use
         self._left = LOOKED_AT
+        self.principle = ""  # why what was tried instead is refused for good
 
     def outcome(self, context: Context, move: Move) -> Program | Refusal:
         key = (id(context.program), move)
@@ -64,19 +66,28 @@ def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int =
         line = _one_fault_at_a_time(trial, context, move, refusal) if longest else None
     except _GivenUp:
         line = None
-    return replace(refusal, ways=(_way(move, line),)) if line else replace(refusal, needs=needs(move, refusal))
+    if line:
+        return replace(refusal, ways=(_way(move, line),))
+    return replace(refusal, needs=needs(context, move, refusal) or trial.principle)
 
 
-def _of_length(
-    trial: _Trial, context: Context, move: Move, refusal: Refusal, length: int
-) -> Iterator[Way]:
+def _of_length(trial: _Trial, context: Context, move: Move, refusal: Refusal, length: int) -> Iterator[Way]:
     """Ways in which so many moves come before it, or one fewer before another in its place."""
     for line, after, again in _prepared(trial, context, (move,), length):
-        if isinstance(trial.outcome(after, again), Program):
+        result = trial.outcome(after, again)
+        if isinstance(result, Program):
             yield _way(move, (*line, again))
+        elif not trial.principle and all(one.name in LEAVE for one in line):
+            lacking = needs(after, again, result)
+            done = f"After {', '.join(map(str, line))} it is refused still: {result.sentence}"
+            trial.principle = f"{done} {lacking}" if lacking else ""
     for other in _alternatives(context, move, refusal):
-        if length == 1 and isinstance(trial.outcome(context, other), Program):
+        result = trial.outcome(context, other)
+        if length == 1 and isinstance(result, Program):
             yield Way((str(other),), "")
+        elif not trial.principle and isinstance(result, Refusal):
+            lacking = needs(context, other, result)
+            trial.principle = f"Nor is {other} legal: {result.sentence} {lacking}" if lacking else ""
         for line, after, again in _prepared(trial, context, (other,), length - 1) if length > 1 else ():
             if isinstance(trial.outcome(after, again), Program):
                 yield Way(tuple(map(str, (*line, again))), "")
@@ -89,12 +100,12 @@ def _one_fault_at_a_time(
     line: list[Move] = []
     seen: set[str] = set()
     while len(line) < FAULTS_MENDED:
-        seen.add(_about(refusal))
+        seen.add(refusal.sentence)
         for first, after, again in _one_or_two(trial, context, move):
             result = trial.outcome(after, again)
             if isinstance(result, Program):
                 return (*line, *first, again)
-            if _about(result) not in seen:
+            if result.sentence not in seen:
                 line.extend(first)
                 context, move, refusal = after, again, result
                 break
@@ -108,11 +119,6 @@ def _one_or_two(
 ) -> Iterator[tuple[tuple[Move, ...], Context, Move]]:
     for length in (1, 2):
         yield from _prepared(trial, context, (move,), length)
-
-
-def _about(refusal: Refusal) -> str:
-    """What distinguishes a fault from those mended before: the buffer that is harmed, else all that is said."""
-    return refusal.fault.buffer if refusal.fault and refusal.fault.buffer else refusal.sentence
 
 
 def _way(move: Move, moves: tuple[Move, ...]) -> Way:
@@ -154,7 +160,7 @@ def _proposals(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]
             yield from transformation.enablers(context, move.arguments, refusal)
 
     yield from _few(own())
-    yield from _few(remedies(context, refusal))
+    yield from _few(remedies(context, move, refusal))
 
 
 def _alternatives(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
