@@ -92,7 +92,7 @@ class UseInstruction(Transformation[tuple[Place, str]]):
         program, name = context.program, arguments[1]
         path, scope, _ = scope_at(program, arguments[0])
         instruction = INSTRUCTIONS.get(name)
-        if instruction is None:
+        if instruction is None or not any(_like(program, path, name)):
             return
         if refusal.code == Code.INSTRUCTION_SIZE:
             for lanes in instruction.needs:

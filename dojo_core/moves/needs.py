@@ -10,8 +10,8 @@ from dojo_core.program.codes import Code
 # By what a refusal is about; of a move where it matters which.
 _BY_MOVE: dict[tuple[str, str], str] = {
     ("merge_scopes", Code.NOT_FLAT): (
-        "One scope has one iterator: an array that uses the two in different dimensions would need one "
-        "dimension in their place, which inputs and outputs do not get."
+        "One scope has one iterator, from which neither of the two can be had back: whatever uses one "
+        "without the other would have to stand outside."
     ),
     ("share_buffer", Code.CLOBBER): (
         "Both hold values that are still read: one would have to be read for the last time before the other "
