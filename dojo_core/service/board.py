@@ -37,6 +37,7 @@ def start_screen(games: Games, player: Player) -> Json:
             "shape": line.shape,
             "moves": len(line.moves),
             "policy": line.policy,
+            "lacks": line.lacks(),
         }
         for file, line in games.recorded()
     ]

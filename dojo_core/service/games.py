@@ -274,7 +274,10 @@ class Games:
         if text.lstrip().startswith("dojo game"):
             return Game.from_text(text)
         if any(row.startswith("shape ") for row in text.splitlines()):
-            return self._replayed(read_line(text))
+            game, stop = self._replayed(read_line(text))
+            if stop:
+                raise Refused(stop)
+            return game
         program = parse(text)
         fault = program_fault(program, target or DEFAULT_TARGET, _policy(policy), text)
         if fault is not None:
@@ -284,14 +287,15 @@ class Games:
         except ValueError as fault:
             raise Refused(str(fault)) from fault
 
-    def from_line(self, name: str) -> Game:
-        """A game at the start of a recorded line. Raises Refused, or TextError for a broken file."""
+    def from_line(self, name: str) -> tuple[Game, str]:
+        """A game at the start of a recorded line, and where it stops before its end, as a sentence. Raises
+        Refused, or TextError for a broken file."""
         file = next((f for f in self.line_files() if f.name == name), None)
         if file is None:
             raise Refused("There is no such recorded line.")
         return self._replayed(read_line(file.read_text(encoding="utf-8"), file.stem))
 
-    def _replayed(self, line: RecordedLine) -> Game:
+    def _replayed(self, line: RecordedLine) -> tuple[Game, str]:
         if line.kernel is None:
             raise Refused("This line names no kernel to play it on.")
         try:
@@ -303,11 +307,12 @@ class Games:
         program = target_named(line.target).start(program)
         game = Game.new(program, line.kernel, line.shape, line.target, _policy(line.policy))
         game.title = f"{game.title}: {line.title}" if line.title != line.kernel else game.title
-        for entry in line.play(game).entries:
-            if not entry.applies:
-                raise Refused(f"This line stops at {entry.move}: {entry.reason}")
+        stopped = [entry for entry in line.play(game).entries if not entry.applies]
+        stop = f"This line stops at {stopped[0].move}: {stopped[0].reason}" if stopped else ""
+        if stop and len(game.positions) == 1:
+            raise Refused(stop)
         game.goto(0)
-        return game
+        return game, stop
 
 
 def workload_key(game: Game) -> str:

@@ -112,7 +112,8 @@ class StartView {
         onclick: () => this.board.send("line", { file: line.file }) },
         el("strong", {}, line.title === line.kernel ? `${line.kernel} ${line.shape}` : `${line.title}: ${line.kernel} ${line.shape}`),
         el("span", { class: "quiet", title: `Arithmetic: ${words(line.policy)} (${line.policy})` },
-          `${plural(line.moves, "step")} · ${words(line.policy)}`)))));
+          `${plural(line.moves, "step")} · ${words(line.policy)}`),
+        line.lacks ? el("span", { class: "quiet lacks" }, line.lacks) : null))));
   }
 
   ownText() {
