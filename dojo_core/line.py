@@ -134,7 +134,7 @@ class RecordedLine:
         return dict(zip(_sizes(self.kernel), map(int, shape.split("x")), strict=False)) if shape else {}
 
     def lacks(self, on: Target | None = None) -> str:
-        """What a target (default: this machine) lacks to play the line to its end, as a sentence; or empty."""
+        """What a target (default: this machine) lacks to play the line to its end: a sentence, or empty."""
         target = on or target_named(self.target)
         known = {name for name, _ in target.instructions}
         for _, words, _ in self.moves:

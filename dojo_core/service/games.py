@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from dojo_core import kernels
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
@@ -20,7 +21,7 @@ from dojo_core.ownership import may_claim, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Program
+from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
@@ -78,6 +79,15 @@ class Games:
 
     def cards(self) -> Sequence[KernelCard]:
         return self._kernels.cards()
+
+    def shapes(self, target: str) -> dict[str, str]:
+        """The shapes that kernels begin with on a target, of those that begin with another elsewhere."""
+        limits = target_named(target)
+        if limits.memory_bytes is None:
+            return {}
+        memory = limits.memory_bytes * DTYPE_BYTES["f32"] / DTYPE_BYTES[limits.kernel_float]
+        known = [kernels.get(card.name) for card in self.cards() if card.name in kernels.names()]
+        return {kernel.name: "x".join(map(str, kernel.within(memory))) for kernel in known}
 
     def recent(self, limit: int, owner: str) -> Sequence[SavedText]:
         """The games changed last of an owner, and nobody's; newest first, those of lessons left out."""
@@ -254,11 +264,12 @@ class Games:
             )
 
     def from_kernel(self, kernel: str, shape: str, policy: str, target: str = DEFAULT_TARGET) -> Game:
-        """A game on one of the kernels; an empty ``shape`` is its first. Raises Refused."""
+        """A game on one of the kernels; an empty ``shape`` is the target's first. Raises Refused."""
         card = next((card for card in self.cards() if card.name == kernel), None)
         if card is None:
             raise Refused("There is no such kernel.")
-        shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "") or card.shape
+        shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "")
+        shape = shape or self.shapes(target or DEFAULT_TARGET).get(kernel, card.shape)
         shape = dict(card.layers).get(shape, shape)
         try:
             program = self._kernels.start(kernel, shape)
