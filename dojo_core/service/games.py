@@ -350,7 +350,7 @@ def watched(source: Table) -> Table:
     """A table to watch a game at."""
     view = Table(source.game, source.workload, source.key, source.work, source.owner, source=source)
     view.measuring = source.measuring
-    view.roofline, view.limited = source.roofline, source.limited
+    view.roofline, view.torch, view.limited = source.roofline, source.torch, source.limited
     follow(view)
     return view
 
