@@ -32,6 +32,7 @@ from dojo_core.program.tree import (
 
 PAIRED = 64  # with more buffers, not all pairs of them are offered: they would be most of the moves by far
 NEAR = 8
+UNROLLED_WHOLE = 32  # iterations: whose number is larger, nobody writes out for the sake of a register
 
 
 def buffer_named(program: Program, name: str) -> Buffer:
@@ -359,7 +360,7 @@ class SetLocation(BufferMove[tuple[str, str]]):
             for path in refusal.nodes:
                 above = program.scopes_above(path)
                 for depth in _addressing(program, buffer_named(program, arguments[0]), path):
-                    if not above[depth].mark:
+                    if not above[depth].mark and above[depth].size <= UNROLLED_WHOLE:
                         yield Move("unroll", (place_of(program, path[: depth + 1]),))
         if refusal.code in (
             Code.REGISTER_SIZE,
