@@ -110,6 +110,22 @@ _OURS = (
 AGENTS: plugins.Extended[Agent] = plugins.Extended({agent.name: agent for agent in _OURS}, _brought)
 
 
+def agent_groups() -> dict[str, list[Agent]]:
+    """All agents under the headings of their kinds, in the order of the registry."""
+    groups: dict[str, list[Agent]] = {}
+    searches = {search.name for search in SEARCHES.values()}
+    for name, agent in AGENTS.items():
+        kind = "Of packages"
+        if name in PASSES:
+            kind = "Passes: one program, nothing measured on the way"
+        elif name in VARIANTS:
+            kind = "Learning"
+        elif name in searches:
+            kind = "Searches: what they try next hangs on times"
+        groups.setdefault(kind, []).append(agent)
+    return groups
+
+
 class NoAgent(ValueError):
     """There is none of that name, or its cost model is none; ``str()`` is a sentence for a person."""
 

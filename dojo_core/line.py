@@ -133,6 +133,21 @@ class RecordedLine:
             shape = "x".join(map(str, kernels.get(self.kernel).shapes[0]))
         return dict(zip(_sizes(self.kernel), map(int, shape.split("x")), strict=False)) if shape else {}
 
+    def lacks(self, on: Target | None = None) -> str:
+        """What a target (default: this machine) lacks to play the line to its end: a sentence, or empty."""
+        target = on or target_named(self.target)
+        known = {name for name, _ in target.instructions}
+        for _, words, _ in self.moves:
+            name, _, arguments = words.partition(" ")
+            if name == "use_instruction" and arguments.split()[-1] not in known:
+                return f"This machine has no {arguments.split()[-1]}: the line is played up to there."
+        if self.vectors is not None and self.vectors > _vector_bytes(target):
+            return (
+                f"Made for vectors of {self.vectors} bytes, wider than this machine's: the line is played as "
+                "far as it goes."
+            )
+        return ""
+
     def steps(
         self, settings: Mapping[str, int] | None = None, shape: str = "", on: Target | None = None
     ) -> list[Step | str]:

@@ -464,10 +464,10 @@ def parallel_for(sketch: Sketch, scope: Place) -> None:
     if isinstance(refusal, Program):
         sketch.play(move.name, scope)
         return
-    ways = with_enablers(sketch.context, move, refusal).ways
-    if not ways:
+    way = next((way for way in with_enablers(sketch.context, move, refusal).ways if way.then), None)
+    if way is None:
         raise IllegalMove(str(move), refusal)
-    for text in (*ways[0].moves, ways[0].then):
+    for text in (*way.moves, way.then):
         sketch.do(text)
 
 

@@ -180,7 +180,7 @@ def test_why():
     assert "is not legal" in told and "Try first: join_scopes d@0" in told and "all touch d[0,0]" in told
     tried = dojo("why", "softmax", "reuse_dims d 0", "--try").stdout
     assert "After join_scopes d@0:\nreuse_dims d 0 is legal" in tried
-    dojo("why", "softmax", "split_scope m@0 7", "--try", code=1)
+    dojo("why", "softmax", "reorder m@0", "--try", code=1)
     stored = dojo("why", "softmax", "set_location d stack", "--try").stdout
     assert "Try first: join_scopes d@0, then reuse_dims d 0." in stored
     assert "After join_scopes d@0, reuse_dims d 0:\nset_location d stack is legal" in stored

@@ -32,6 +32,9 @@ class Limits:
     def known(self, table: Table) -> Roofline | None:
         return LIMIT if self.measured else None
 
+    def torch(self, table: Table) -> float | None:
+        return None
+
     def doubtful(self, table: Table) -> bool:
         return not self.measured
 

@@ -175,3 +175,12 @@ def test_an_unknown_kernel_is_a_sentence_with_the_known_ones():
     told = r"There is no kernel 'softmx'\. Did you mean softmax\? The kernels are: add, .*softmax"
     with pytest.raises(ValueError, match=told):
         kernels.get("softmx")
+
+
+@pytest.mark.parametrize("name", ["relu", "softmax", "conv"])
+def test_a_shape_for_little_memory_is_the_first_with_its_largest_sizes_halved(name):
+    found = kernels.get(name)
+    small = found.within(1 << 16)
+    arrays = sum(buffer.bytes for buffer in found.program(small).buffers)
+    assert (1 << 13) < arrays <= 1 << 16
+    assert all(whole % part == 0 for whole, part in zip(found.shapes[0], small, strict=True))

@@ -98,6 +98,22 @@ def test_a_leaderboard_ranks_verified_times_and_lists_claims_below(library: Libr
     assert [e.rank for e in theirs.lines] == [None] and not theirs.of_this_machine
 
 
+def test_a_leaderboard_shows_a_game_once(library: Library) -> None:
+    first, second = "join_scopes m@0", "parallelize m@0"
+    library.catalogue.add_all(
+        [
+            record(8e-6),
+            record(6e-6, first),
+            record(4e-6, first, second),
+            record(5e-6, first, second, "split_scope d@1 2"),
+            record(7e-6, "split_scope m@0 2"),
+        ]
+    )
+    (board,) = library.catalogue.boards()
+    ranked = [(e.rank, e.row.seconds, e.row.moves) for e in library.leaderboard(board).lines]
+    assert ranked == [(1, 4e-6, 2), (2, 7e-6, 1), (3, 8e-6, 0)]
+
+
 def test_the_gpu_of_this_machine_has_leaderboards_here(library: Library, monkeypatch: Any) -> None:
     gpu = Gpu("NVIDIA H100", "sm_90", 50 << 20, 80 << 30, 10**9, 132, "13.0")
     origins = [Origin("cpu", HERE, ""), Origin("cuda", gpu.fingerprint, gpu.details)]

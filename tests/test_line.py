@@ -382,3 +382,17 @@ def test_a_parameter_that_the_line_has_not_is_refused_with_those_it_has():
     with pytest.raises(TextError, match="no parameter size") as raised:
         recorded_lines()["softmax"].steps({"size": 3})
     assert raised.value.remedy == "Its parameters: block, rows, lanes, ahead."
+
+
+@pytest.mark.parametrize(
+    ("name", "vectors", "lacks"),
+    [
+        ("softmax", 4, ""),
+        ("softmax_pipelined", 8, "Made for vectors of 64 bytes, wider than this machine's"),
+        ("qmatmul_usdot", 16, "This machine has no usdot"),
+    ],
+)
+def test_what_a_machine_lacks_for_a_line_is_known_before_it_is_played(name, vectors, lacks):
+    on = replace(WIDE, vector_widths={"f32": (vectors,)})
+    told = recorded_lines()[name].lacks(on)
+    assert told.startswith(lacks) and bool(told) == bool(lacks)

@@ -12,7 +12,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.program.text import parse
 from pages.watch import charts
-from pages.watch.lanes import Lane, Look, shown, taken_over
+from pages.watch.lanes import Lane, Look, from_one_start, shown, taken_over
 from pages.watch.replay import Player
 
 
@@ -47,6 +47,16 @@ def test_a_run_tells_its_best_its_line_and_what_it_weighed() -> None:
         line["text"] for line in earlier["program"]["lines"]
     ) in again.current.program.text.replace("\n", "")
     assert taken_over(annealing, Look(entry=best.number, ply=1)) == best.moves[:1]
+
+
+def test_runs_beside_each_other_have_one_time_of_the_start() -> None:
+    """The clock told two times of one program; what both began from is not faster for one of them."""
+    one, other = lane("annealing-lines"), lane("annealing-edges")
+    slower = [replace(e, seconds=2 * e.seconds) if e.seconds else e for e in other.entries]
+    both = from_one_start([one, replace(other, entries=slower)])
+    assert both[0].reference == both[1].reference != replace(other, entries=slower).reference
+    apart = from_one_start([one, replace(other, spec=replace(other.spec, timing="clock"))])
+    assert apart[1].reference == other.reference
 
 
 def test_the_buttons_are_those_that_a_state_has() -> None:

@@ -18,6 +18,11 @@ from tests.test_moves import kernel
         ("softmax", (64, 512), "reuse_dims d 0", "Try first: join_scopes d@0."),
         ("softmax", (64, 512), "reuse_dims d 1", "Try first: join_scopes d@0, then join_scopes d@1."),
         ("matmul", (64, 64, 64), "vectorize c#1@1", "split_scope c#1@2 16, then vectorize c#1@3."),
+        ("relu", (64, 64), "vectorize y@0", "Try instead: split_scope y@1 16, then vectorize y@2."),
+        ("relu", (64, 60), "pad_scope y@1 64 free", "Try instead: pad_scope y@1 64 guard."),
+        ("relu", (64, 64), "merge_scopes y@0", "Try first: merge_dims y 0, then merge_dims x 0."),
+        ("softmax", (64, 512), "join_scopes d@1", "Try first: join_scopes d@0."),
+        ("softmax", (64, 512), "split_dim d 2 16", "Try instead: split_scope d@1 16, "),
     ],
 )  # fmt: skip
 def test_the_way_is_told_with_the_names_that_things_have_then(name, shape, move, told):
@@ -36,10 +41,35 @@ def test_one_way_makes_all_private_that_threads_would_share():
     assert [str(m) for m in expand(parse(rows), "parallel_for m@0")] == [*way.moves, "parallelize m@0"]
 
 
-def test_where_nothing_helps_nothing_is_told():
-    """Interchanging the scopes of an outer vector makes lanes that are rows apart: no advice."""
-    verdict = why(kernels.get("relu").program((64, 64)), "vectorize y@0", WIDE)
+def test_moves_in_the_way_of_others_come_before_them():
+    """A register has no address for each iteration: the heap has, and then each value a cell of its own."""
+    rows = kernel(
+        "8 m[{0}] = x[{0}]\n| y[{0}] = m[{0}]",
+        "x f32 [8] heap\ny f32 [8] heap\nm f32 [8:N] register",
+    )
+    (way,) = why(parse(rows), "fission_scope m@0 y").refusal.ways
+    assert (way.moves, way.then) == (("set_location m stack", "materialise_dims m 0"), "fission_scope m@0 y")
+
+
+@pytest.mark.parametrize(
+    ("move", "needs"),
+    [
+        ("reorder m@0", "Either could go first only if they had no cell in common."),
+        ("drop_dead m", "It is dead only once nothing reads it"),
+        ("use_instruction m#1@0 vpdpbusd", "Nothing in m#1@0 computes what vpdpbusd does"),
+    ],
+)
+def test_where_nothing_helps_what_would_have_to_be_different_is_told(move, needs):
+    verdict = why(kernels.get("softmax").program((64, 512)), move, WIDE)
     assert verdict.refusal.ways == () and "Try" not in verdict.sentence
+    assert needs in verdict.refusal.needs and verdict.sentence.endswith(verdict.refusal.needs)
+
+
+def test_a_refusal_behind_the_first_is_told_where_that_is_one_of_principle():
+    """Unmarked or not, two scopes that number rows and columns of an input and of a sum are not one."""
+    text = kernel("8 4:u y[{0}] += x[{0},{1}]", "x f32 [8, 4] heap\ny f32 [8] heap")
+    needs = why(parse(text), "merge_scopes y@0").refusal.needs
+    assert needs.startswith("After clear_mark y@1 it is refused still: {0} does not use the two iterators")
 
 
 def test_another_move_of_the_kind_is_told_as_such():

@@ -206,11 +206,13 @@ def explain(
     if not verdict.refusal.ways:
         raise Failure("No few moves are known to enable it.")
     way = verdict.refusal.ways[0]
-    for first in way.moves if way.then else ():
+    *firsts, last = [*way.moves, way.then] if way.then else way.moves
+    for first in firsts:
         game.play(first)
-    first_move, program = way.then or way.moves[0], game.current.program
-    out.print(f"\nAfter [bold]{escape(', '.join(way.moves))}[/bold]:" if way.then else "\nInstead:")
-    _tell(program, first_move, why(program, first_move, game.target, game.policy))
+    program = game.current.program
+    after = f"After [bold]{escape(', '.join(firsts))}[/bold]" if firsts else ""
+    out.print(f"\n{after}:" if way.then else f"\n{after}, instead:" if firsts else "\nInstead:")
+    _tell(program, last, why(program, last, game.target, game.policy))
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, object]:
@@ -224,6 +226,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
         "nodes": refusal.nodes,
         "witness": str(refusal.witness) if refusal.witness else None,
         "ways": [{"moves": way.moves, "then": way.then} for way in refusal.ways],
+        "needs": refusal.needs,
     }
 
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from dojo_core.kernels.networks import layers
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Program
+from dojo_core.program.tree import DTYPE_BYTES, Program
+
+_ARRAY = re.compile(r"\w+ (?P<dtype>\w+) \[(?P<sizes>[\d, ]*)\] heap")
 
 Shape = tuple[int, ...]
 Array = npt.NDArray[Any]
@@ -73,6 +75,31 @@ class Kernel:
         if sentence:
             raise ValueError(sentence)
         return shape
+
+    def within(self, memory: float) -> Shape:
+        """The first shape, its largest sizes halved until the start program's arrays take few enough bytes;
+        the smallest shape that this leads to, where none does."""
+        shape = self.shapes[0]
+        while self._array_bytes(shape) > memory:
+            halves = (
+                (*shape[:k], shape[k] // 2, *shape[k + 1 :])
+                for k in sorted(range(len(shape)), key=lambda k: -shape[k])
+                if shape[k] > 1
+            )
+            smaller = next((half for half in halves if not self.fits(half)), None)
+            if smaller is None:
+                break
+            shape = smaller
+        return shape
+
+    def _array_bytes(self, shape: Shape) -> float:
+        """What the arrays of the start program take, read off its lines: nothing else of it is needed."""
+        lines = (_ARRAY.fullmatch(line) for line in self.text(shape).splitlines())
+        return sum(
+            DTYPE_BYTES.get(line["dtype"], 0) * math.prod(map(int, re.findall(r"\d+", line["sizes"])))
+            for line in lines
+            if line is not None
+        )
 
     def program(self, shape: Shape) -> Program:
         """The start program. Raises ValueError on a shape that does not fit the kernel."""

@@ -56,7 +56,8 @@ class Wanted:
 class Row:
     """A program on a machine. ``shape`` is the first output's; ``seconds`` the time that counts for it of
     ``runs`` measurements (``Records.known``), taken at ``time`` under ``conditions`` by the one named ``id``;
-    ``moves`` from the start, None where they are not known; ``player`` who came to it first."""
+    ``moves`` from the start, None where they are not known, ``line`` their text; ``player`` who came to it
+    first."""
 
     id: int
     kernel: str
@@ -71,6 +72,7 @@ class Row:
     seconds: float | None
     runs: int
     moves: int | None
+    line: str
     player: str
     time: float
     program_hash: str
@@ -125,8 +127,8 @@ class Catalogue(Records):
         """A page of rows. ``order`` is one of time, newest, kernel."""
         where, values = self._where(wanted)
         selected = self._all(
-            f"SELECT a.*, {_MOVES} AS moves, a.first_player AS player FROM (SELECT a.*, "
-            f"{first_named('line', _GROUP)}, {first_named('player', _GROUP)} FROM "
+            f"SELECT a.*, {_MOVES} AS moves, a.first_line AS line, a.first_player AS player FROM "
+            f"(SELECT a.*, {first_named('line', _GROUP)}, {first_named('player', _GROUP)} FROM "
             "(SELECT id, kernel, shape, dtype, policy, target, fingerprint, machine, verified, "
             f"{_STATE} AS state, status, seconds, COUNT(*) AS runs, time, program_hash, start_hash, "
             f"load, exclusive, MIN({RANK}) FROM measurements WHERE {where} GROUP BY {_GROUP} "

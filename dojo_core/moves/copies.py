@@ -320,6 +320,19 @@ class StageRead(_Stage):
                     )
         return Edit(lambda: self._edit(context, name, array, path, above, box), _roots(program, path))
 
+    def alternatives(
+        self, context: Context, arguments: tuple[str, Place | str, str], refusal: Refusal
+    ) -> Iterator[Move]:
+        """A copy that is written too; copies for smaller regions, around the reads alone."""
+        if refusal.code == Code.STALE:
+            array, region, name = arguments
+            program = context.program
+            yield Move("stage_write", arguments)
+            above = len(resolve(program, region)) if isinstance(region, Place) else 0
+            for path in refusal.nodes[1:]:
+                for depth in range(above + 1, len(path)):
+                    yield Move("stage_read", (array, place_of(program, path[:depth]), name))
+
     def _edit(
         self, context: Context, name: str, array: str, path: Path, above: tuple[Scope, ...], box: _Box
     ) -> Program:

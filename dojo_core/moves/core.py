@@ -37,8 +37,8 @@ class Move:
 
 @dataclass(frozen=True)
 class Way:
-    """Moves after which a refused move is legal, and what that is called then; one of its kind to play in its
-    place has no ``then``."""
+    """Moves after which a refused move is legal, and what that is called then; those to play in its place
+    have no ``then``."""
 
     moves: tuple[str, ...]
     then: str
@@ -51,8 +51,8 @@ class Way:
 @dataclass(frozen=True)
 class Refusal:
     """Why a move is not legal: a code, a sentence, the nodes involved, a witness where there is one,
-    and ways to make it legal, which were tried out. ``structural`` refusals concern form (sizes, marks,
-    names), the others meaning."""
+    and ways to make it legal, which were tried out, or else what would have to be different (``needs``).
+    ``structural`` refusals concern form (sizes, marks, names), the others meaning."""
 
     code: str
     sentence: str
@@ -61,12 +61,13 @@ class Refusal:
     ways: tuple[Way, ...] = ()
     structural: bool = False
     fault: Fault | None = field(default=None, compare=False, repr=False)
+    needs: str = ""
 
     def __str__(self) -> str:
         first = "; or ".join(str(way) for way in self.ways if way.then)
         instead = "; or ".join(str(way) for way in self.ways if not way.then)
         advice = [f"Try first: {first}."] * bool(first) + [f"Try instead: {instead}."] * bool(instead)
-        return " ".join([self.sentence, *advice])
+        return " ".join([self.sentence, *advice, *[self.needs] * bool(self.needs)])
 
     @property
     def enablers(self) -> tuple[str, ...]:
@@ -186,8 +187,17 @@ class Transformation(Generic[Arguments]):
         return None
 
     def enablers(self, context: Context, arguments: Arguments, refusal: Refusal) -> Iterator[Move]:
-        """Moves that may make this one legal, nearest first; only legal ones are told."""
+        """Moves that may make this one legal, legal now or not, nearest first; only what was seen to help is
+        told."""
         return iter(())
+
+    def alternatives(self, context: Context, arguments: Arguments, refusal: Refusal) -> Iterator[Move]:
+        """Moves to play in place of this one, that come to what was meant; told as ``enablers`` are."""
+        return iter(())
+
+    def needs(self, context: Context, arguments: Arguments, refusal: Refusal) -> str:
+        """What would have to be different, where no move can make this one legal (``moves/needs.py``)."""
+        return ""
 
 
 REGISTRY: Extended[Transformation[Any]] = Extended({})  # by moves/packages.py

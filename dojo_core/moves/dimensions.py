@@ -14,6 +14,7 @@ from dojo_core.moves.core import (
     register,
     structural,
 )
+from dojo_core.moves.places import place_of
 from dojo_core.moves.storage import (
     BufferMove,
     buffer_named,
@@ -119,6 +120,33 @@ class SplitDim(BufferMove[tuple[str, int, int]]):
 
     def inverse(self, context: Context, arguments: tuple[str, int, int], result: Program) -> Move:
         return Move("merge_dims", arguments[:2])
+
+    def enablers(self, context: Context, arguments: tuple[str, int, int], refusal: Refusal) -> Iterator[Move]:
+        """The scopes whose iterators run through the dimension, cut in the same way."""
+        program = context.program
+        name, k, factor = arguments
+        if refusal.code != Code.NOT_DECOMPOSED:
+            return
+        arrays = buffer_named(program, name).arrays
+        for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
+            for access in (leaf.op.target, *leaf.op.reads):
+                if access.array in arrays:
+                    for depth in access.index[k].depths:
+                        scope = program.scope(leaf.path[: depth + 1])
+                        place = place_of(program, leaf.path[: depth + 1])
+                        if scope.size > factor and scope.size % factor == 0:
+                            yield Move("split_scope", (place, factor))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[str, int, int], refusal: Refusal
+    ) -> Iterator[Move]:
+        """Another dimension that the factor cuts, the last one first."""
+        if refusal.code in (Code.NO_SUCH_DIM, Code.SPLIT_FACTOR):
+            name, _, factor = arguments
+            dims = buffer_named(context.program, name).dims
+            for k in reversed(range(len(dims))):
+                if 1 < factor < dims[k].size and dims[k].size % factor == 0:
+                    yield Move("split_dim", (name, k, factor))
 
 
 @register

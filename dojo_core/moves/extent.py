@@ -35,11 +35,6 @@ def marked_refusal(scope: Scope, place: Place, path: Path) -> Refusal | None:
 class OnScope(Transformation[Arguments]):
     family = "extent"
 
-    def enablers(self, context: Context, arguments: Arguments, refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == Code.MARKED:
-            for path in refusal.nodes:
-                yield Move("clear_mark", (place_of(context.program, path),))
-
 
 @register
 class CutScope(OnScope[tuple[Place, int]]):

@@ -15,11 +15,11 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.marks import layouts
-from dojo_core.moves.places import Place, fresh_name, place_of, scope_at, scopes
+from dojo_core.moves.places import Place, fresh_name, leaves_under, place_of, scope_at, scopes
 from dojo_core.program.codes import Code
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.marks import mark_word
-from dojo_core.program.tree import Op, Path, Program, Scope
+from dojo_core.program.tree import Leaf, Op, Path, Program, Scope
 
 
 @register
@@ -91,10 +91,8 @@ class UseInstruction(Transformation[tuple[Place, str]]):
     def enablers(self, context: Context, arguments: tuple[Place, str], refusal: Refusal) -> Iterator[Move]:
         program, name = context.program, arguments[1]
         path, scope, _ = scope_at(program, arguments[0])
-        if refusal.code == Code.MARKED:
-            yield Move("clear_mark", arguments[:1])
         instruction = INSTRUCTIONS.get(name)
-        if instruction is None:
+        if instruction is None or not any(_like(program, path, name)):
             return
         if refusal.code == Code.INSTRUCTION_SIZE:
             for lanes in instruction.needs:
@@ -125,6 +123,48 @@ class UseInstruction(Transformation[tuple[Place, str]]):
                             continue
                         copy = fresh_name(program, f"p{access.array}")
                         yield Move("stage_read", (access.array, place_of(program, path[:1]), copy))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[Place, str], refusal: Refusal
+    ) -> Iterator[Move]:
+        """The scopes in it that are as many around an operation as the instruction has."""
+        program, name = context.program, arguments[1]
+        path, _, _ = scope_at(program, arguments[0])
+        if refusal.code == Code.INSTRUCTION_SHAPE:
+            for leaf in _like(program, path, name):
+                inside = leaf.path[: -len(_meaning(name)[1].scopes)]
+                if len(inside) > len(path):
+                    yield Move("use_instruction", (place_of(program, inside), name))
+
+    def needs(self, context: Context, arguments: tuple[Place, str], refusal: Refusal) -> str:
+        path, _, _ = scope_at(context.program, arguments[0])
+        form = (Code.INSTRUCTION_SHAPE, Code.INSTRUCTION_SIZE)
+        if refusal.code in form and not any(_like(context.program, path, arguments[1])):
+            return f"Nothing in {arguments[0]} computes what {arguments[1]} does, on arrays of its dtypes."
+        return ""
+
+
+def _meaning(name: str) -> tuple[Program, Leaf]:
+    """An instruction's own program, in its widest form, and the operation in it."""
+    from dojo_core.program.unification import meaning
+
+    return meaning(name, max(INSTRUCTIONS[name].needs))
+
+
+def _like(program: Program, path: Path, name: str) -> Iterator[Leaf]:
+    """The operations under a scope that compute what an instruction does, on arrays of its dtypes."""
+    pattern, wanted = _meaning(name)
+    for leaf in leaves_under(program, path):
+        same = (leaf.op.accumulate, leaf.op.function) == (wanted.op.accumulate, wanted.op.function)
+        if same and _dtypes(program, leaf) == _dtypes(pattern, wanted):
+            yield leaf
+
+
+def _dtypes(program: Program, leaf: Leaf) -> tuple[str, list[str]]:
+    return (
+        program.buffer_of[leaf.op.target.array].dtype,
+        sorted(program.buffer_of[access.array].dtype for access in leaf.op.reads),
+    )
 
 
 def _group(name: str, lanes: int) -> int:

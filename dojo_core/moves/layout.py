@@ -108,6 +108,15 @@ class SwapDims(_LayoutMove[tuple[str, int, int]]):
     def inverse(self, context: Context, arguments: tuple[str, int, int], result: Program) -> Move:
         return Move("swap_dims", arguments)
 
+    def alternatives(
+        self, context: Context, arguments: tuple[str, int, int], refusal: Refusal
+    ) -> Iterator[Move]:
+        """The last two dimensions, where fewer are there than were named."""
+        if refusal.code == Code.NO_SUCH_DIM:
+            last = len(buffer_named(context.program, arguments[0]).dims) - 1
+            if last:
+                yield Move("swap_dims", (arguments[0], last - 1, last))
+
 
 @register
 class PadDim(_LayoutMove[tuple[str, int, int]]):
@@ -229,6 +238,17 @@ class ZeroFill(_LayoutMove[tuple[str]]):
     def inverse(self, context: Context, arguments: tuple[str], result: Program) -> Move:
         (array,) = buffer_named(context.program, arguments[0]).arrays
         return Move("drop_dead", (Place(array, 0),))
+
+    def enablers(self, context: Context, arguments: tuple[str], refusal: Refusal) -> Iterator[Move]:
+        buffer = buffer_named(context.program, arguments[0])
+        if refusal.code == Code.NOT_SHARED:
+            yield from (Move("unshare_buffer", (array,)) for array in buffer.arrays)
+        if refusal.code == Code.NOT_MATERIALISED:
+            if buffer.location != "heap":
+                yield Move("set_location", (buffer.name, "heap"))
+            hidden = [k for k, dim in enumerate(buffer.dims) if not dim.materialised]
+            if hidden:
+                yield Move("materialise_dims", (buffer.name, *hidden))
 
 
 @register

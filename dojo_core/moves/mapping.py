@@ -20,7 +20,6 @@ class _Map(MarkMove):
     family = "mapping"
 
     def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
-        yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         depth = len(path) - 1

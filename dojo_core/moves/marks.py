@@ -61,10 +61,6 @@ class MarkMove(Transformation[tuple[Place]]):
     def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         return Move("clear_mark", arguments)
 
-    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == Code.MARKED:
-            yield Move("clear_mark", arguments)
-
 
 @register
 class Unroll(MarkMove):
@@ -87,6 +83,21 @@ class Unroll(MarkMove):
 
     name = "unroll"
     mark = "u"
+
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
+        _, scope, _ = scope_at(context.program, arguments[0])
+        if refusal.code == Code.UNROLLED_SIZE:  # some iterations at a time
+            for factor in (8, 4, 2):
+                if scope.size > factor and scope.size % factor == 0:
+                    yield Move("split_scope", (arguments[0], factor))
+
+    def alternatives(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
+        """The innermost scopes in it, which are shorter."""
+        program = context.program
+        path, _, _ = scope_at(program, arguments[0])
+        if refusal.code == Code.UNROLLED_SIZE:
+            for inside in innermost(program, path):
+                yield Move("unroll", (place_of(program, inside),))
 
     def offered(self, context: Context, scope: Scope, above: tuple[Scope, ...]) -> bool:
         return scope.size <= context.target.unrolled_ops
@@ -118,7 +129,6 @@ class Parallelize(MarkMove):
     mark = "p"
 
     def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
-        yield from super().enablers(context, arguments, refusal)
         path, _, _ = scope_at(context.program, arguments[0])
         depth = len(path) - 1
         fault = refusal.fault
@@ -172,7 +182,6 @@ class Vectorize(MarkMove):
         return any(scope.size in widths for widths in context.target.vector_widths.values())
 
     def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
-        yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         if refusal.code == Code.VECTOR_WIDTH:
@@ -186,6 +195,33 @@ class Vectorize(MarkMove):
                 yield Move("interchange", (place_of(program, path),))
         if refusal.code == Code.VECTOR_STRIDE:
             yield from layouts(program, path)
+
+    def alternatives(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
+        """The innermost scopes in it, over one operation each; where lanes lie apart, the scope around it."""
+        program = context.program
+        path, _, _ = scope_at(program, arguments[0])
+        if refusal.code == Code.VECTOR_BODY:
+            for inside in innermost(program, path):
+                if inside != path and len(program.scope(inside).body) == 1:
+                    yield Move("vectorize", (place_of(program, inside),))
+        if refusal.code == Code.VECTOR_STRIDE and len(path) > 1:
+            yield Move("vectorize", (place_of(program, path[:-1]),))
+
+    def needs(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> str:
+        path, _, _ = scope_at(context.program, arguments[0])
+        if refusal.code == Code.VECTOR_BODY and not any(innermost(context.program, path)):
+            return "What is innermost in it has a mark already."
+        return ""
+
+
+def innermost(program: Program, path: Path) -> Iterator[Path]:
+    """The unmarked scopes at or below a path that hold operations alone, in tree order."""
+    scope = program.scope(path)
+    deeper = [number for number, node in enumerate(scope.body) if isinstance(node, Scope)]
+    if not deeper and not scope.mark:
+        yield path
+    for number in deeper:
+        yield from innermost(program, (*path, number))
 
 
 def layouts(program: Program, under: Path) -> Iterator[Move]:

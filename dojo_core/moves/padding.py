@@ -172,7 +172,6 @@ class PadScope(OnScope[tuple[Place, int, str]]):
     def enablers(
         self, context: Context, arguments: tuple[Place, int, str], refusal: Refusal
     ) -> Iterator[Move]:
-        yield from super().enablers(context, arguments, refusal)
         program = context.program
         if refusal.code == Code.PAD_BOUNDS:
             for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
@@ -184,6 +183,13 @@ class PadScope(OnScope[tuple[Place, int, str]]):
                     for k, (form, dim) in enumerate(zip(access.index, buffer.dims, strict=True)):
                         if form.bounds(sizes)[1] >= dim.size:
                             yield Move("pad_dim", (buffer.name, k, form.bounds(sizes)[1] + 1))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[Place, int, str], refusal: Refusal
+    ) -> Iterator[Move]:
+        """With a guard, where the added iterations would do harm."""
+        if arguments[2] == "free" and refusal.code in (Code.PAD_BOUNDS, Code.PAD_OUTPUT, Code.PAD_TOUCHES):
+            yield Move("pad_scope", (*arguments[:2], "guard"))
 
 
 def _guarded(node: Node, condition: Comparison) -> Node:

@@ -19,8 +19,9 @@ from dojo_core.program.tree import Buffer, Leaf, Path, Program, Provenance, walk
 _DIMS = ("dim", "dims")
 
 
-def references(context: Context, move: Move) -> tuple[Provenance, ...]:
-    """Provenance of all that a move names and implies, in a fixed order. Raises NoSuchPlace."""
+def references(context: Context, move: Move, implied: bool = True) -> tuple[Provenance, ...]:
+    """Provenance of all that a move names and implies, in a fixed order. Raises NoSuchPlace. A move that is
+    refused may lack what it implies: ``implied`` False leaves that out."""
     program = context.program
     provenances: list[Provenance] = []
     leaf: Leaf | None = None
@@ -39,7 +40,7 @@ def references(context: Context, move: Move) -> tuple[Provenance, ...]:
             provenances.append(dims[argument].provenance)
         elif kind == "access" and leaf is not None:
             provenances.extend(leaf.scopes[d].provenance for d in _depths(program, leaf, argument))
-    for path in REGISTRY[move.name].places(context, move.arguments):
+    for path in REGISTRY[move.name].places(context, move.arguments) if implied else ():
         node = program.find(path)
         if node is None:
             raise NoSuchPlace("A node that the move needs beside the named one is not there.")

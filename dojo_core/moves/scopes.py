@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from dojo_core.moves.core import (
     Context,
@@ -15,7 +16,7 @@ from dojo_core.moves.core import (
     structural,
 )
 from dojo_core.moves.nodes import height
-from dojo_core.moves.places import Place, leaves_under, place_of, resolve, scope_at, scopes
+from dojo_core.moves.places import Place, leaf_at, leaves_under, place_of, resolve, scope_at, scopes
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import Order, conflict_between
@@ -101,8 +102,29 @@ class SplitScope(Transformation[tuple[Place, int]]):
         return Move("merge_scopes", (arguments[0],))
 
     def enablers(self, context: Context, arguments: tuple[Place, int], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == Code.MARKED:
-            yield Move("clear_mark", (arguments[0],))
+        place, factor = arguments
+        _, scope, _ = scope_at(context.program, place)
+        if refusal.code == Code.SPLIT_FACTOR and 1 < factor < scope.size:
+            more = -(-scope.size // factor) * factor
+            yield Move("pad_scope", (place, more, "guard"))
+            yield Move("cut_scope", (place, more - factor))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[Place, int], refusal: Refusal
+    ) -> Iterator[Move]:
+        """Another scope around the same operation that the factor divides; another factor."""
+        if refusal.code != Code.SPLIT_FACTOR:
+            return
+        place, factor = arguments
+        path, scope, _ = scope_at(context.program, place)
+        around = leaf_at(context.program, place).scopes
+        if factor > 1:
+            for depth in sorted(range(len(around)), key=lambda d: (abs(d - len(path) + 1), -d)):
+                if around[depth].size > factor and around[depth].size % factor == 0:
+                    yield Move("split_scope", (Place(place.array, place.number, depth), factor))
+        divisors = [d for d in range(2, min(scope.size, 65)) if scope.size % d == 0]
+        for divisor in sorted(divisors, key=lambda d: abs(d - factor)):
+            yield Move("split_scope", (place, divisor))
 
 
 def _shift(scope: Scope, start: int, by: int) -> dict[int, Affine]:
@@ -178,9 +200,31 @@ class MergeScopes(Transformation[tuple[Place]]):
         return Move("split_scope", (arguments[0], inner.size))
 
     def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
-        if refusal.code == Code.MARKED:
-            for path in refusal.nodes:
-                yield Move("clear_mark", (place_of(context.program, path),))
+        program = context.program
+        path, scope, _ = scope_at(program, arguments[0])
+        if refusal.code == Code.NOT_PERFECT:
+            for number in range(1, len(scope.body)):
+                yield Move("fission_scope", (arguments[0], place_of(program, (*path, number))))
+        inner = scope.body[0]
+        if refusal.code == Code.NOT_FLAT and isinstance(inner, Scope):
+            depth = len(path) - 1
+
+            def flat(form: Affine) -> bool:
+                return form.coefficient(depth) == inner.size * form.coefficient(depth + 1)
+
+            for leaf in (leaf for leaf in program.leaves if leaf.path in refusal.nodes):
+                if any(
+                    f.coefficient(depth) and f.coefficient(depth) * scope.size == f.coefficient(depth + 1)
+                    for f in _forms(leaf.op)
+                ):
+                    yield Move("interchange", (arguments[0],))
+                for access in (leaf.op.target, *leaf.op.reads):
+                    buffer = program.buffer_of[access.array]
+                    for k, (one, other) in enumerate(pairwise(access.index)):
+                        if isinstance(one, Affine) and isinstance(other, Affine):
+                            merged = one * buffer.dims[k + 1].size + other
+                            if not flat(one) and flat(merged):
+                                yield Move("merge_dims", (buffer.name, k))
 
 
 def _forms(op: Op) -> Iterator[Affine]:
@@ -285,9 +329,20 @@ class JoinScopes(Transformation[tuple[Place]]):
                     if node.mark:
                         yield Move("clear_mark", (place_of(program, other),))
             larger, smaller = max(scope.size, partner.size), min(scope.size, partner.size)
-            if larger % smaller == 0 and larger > smaller:
-                which = path if scope.size == larger else _after(path)
-                yield Move("split_scope", (place_of(program, which), larger // smaller))
+            if larger > smaller:
+                which = place_of(program, path if scope.size == larger else _after(path))
+                if larger % smaller == 0:
+                    yield Move("split_scope", (which, larger // smaller))
+                yield Move("cut_scope", (which, smaller))
+        if refusal.code == Code.VECTOR_BODY:  # two operations are no vector, but may be one loop
+            for other in (path, _after(path)):
+                yield Move("clear_mark", (place_of(program, other),))
+        if refusal.code == Code.NO_PARTNER:
+            if path[-1] + 1 < len(program.siblings(path)):  # an operation: done as often, or out of the way
+                yield Move("wrap", (place_of(program, _after(path)), scope.size))
+                yield Move("reorder", (place_of(program, _after(path)),))
+            for depth in range(len(path) - 2, -1, -1):  # it is the last of its block: join the blocks
+                yield Move("join_scopes", (Place(arguments[0].array, arguments[0].number, depth),))
 
 
 def _slot(scope: Scope) -> str:
@@ -370,6 +425,20 @@ class FissionScope(Transformation[tuple[Place, Place]]):
             if buffer.location != "heap":
                 yield Move("set_location", (buffer.name, "heap"))
 
+    def alternatives(
+        self, context: Context, arguments: tuple[Place, Place], refusal: Refusal
+    ) -> Iterator[Move]:
+        """At another child."""
+        path, scope, _ = scope_at(context.program, arguments[0])
+        if refusal.code == Code.NOT_A_LATER_CHILD:
+            for number in range(1, len(scope.body)):
+                yield Move("fission_scope", (arguments[0], place_of(context.program, (*path, number))))
+
+    def needs(self, context: Context, arguments: tuple[Place, Place], refusal: Refusal) -> str:
+        _, scope, _ = scope_at(context.program, arguments[0])
+        one = refusal.code == Code.NOT_A_LATER_CHILD and len(scope.body) == 1
+        return f"{arguments[0]} holds one node: there is nothing to part." if one else ""
+
 
 @register
 class Interchange(Transformation[tuple[Place]]):
@@ -443,6 +512,12 @@ class Interchange(Transformation[tuple[Place]]):
                     (place_of(context.program, path), place_of(context.program, (*path, number))),
                 )
 
+    def alternatives(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
+        """Of a scope that holds no other: its swap with the one around it."""
+        path, scope, _ = scope_at(context.program, arguments[0])
+        if refusal.code == Code.NOT_PERFECT and isinstance(scope.body[0], Op) and len(path) > 1:
+            yield Move("interchange", (place_of(context.program, path[:-1]),))
+
 
 @register
 class Reorder(Transformation[tuple[Place]]):
@@ -507,3 +582,20 @@ class Reorder(Transformation[tuple[Place]]):
     def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         path = resolve(context.program, arguments[0])
         return Move("reorder", (place_of(result, path),))
+
+    def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
+        """What the second copies of the first it may have from where the first has it."""
+        if refusal.code == Code.ORDER:
+            program = context.program
+            path = resolve(program, arguments[0])
+            written = {leaf.op.target.array for leaf in leaves_under(program, path)}
+            for leaf in leaves_under(program, _after(path)):
+                for array in written.intersection(a.array for a in leaf.op.reads):
+                    yield Move("forward", (place_of(program, leaf.path), array))
+
+    def alternatives(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
+        """Of the last of its block: the block itself."""
+        path = resolve(context.program, arguments[0])
+        if refusal.code == Code.NO_NEXT:
+            for depth in range(len(path) - 1, 0, -1):
+                yield Move("reorder", (place_of(context.program, path[:depth]),))

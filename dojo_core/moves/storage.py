@@ -32,6 +32,7 @@ from dojo_core.program.tree import (
 
 PAIRED = 64  # with more buffers, not all pairs of them are offered: they would be most of the moves by far
 NEAR = 8
+UNROLLED_WHOLE = 32  # iterations: whose number is larger, nobody writes out for the sake of a register
 
 
 def buffer_named(program: Program, name: str) -> Buffer:
@@ -226,10 +227,15 @@ class ReuseDims(BufferMove[tuple[str, *tuple[int | str, ...]]]):
     def enablers(
         self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
     ) -> Iterator[Move]:
-        if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
-            yield Move("reuse_dims", (*arguments, "stack"))
         if refusal.code in (Code.CLOBBER, Code.LIFETIME):
             yield from _joins(context, refusal)
+
+    def alternatives(
+        self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
+    ) -> Iterator[Move]:
+        """One for each thread, where threads would share what is left."""
+        if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
+            yield Move("reuse_dims", (*arguments, "stack"))
 
 
 @register
@@ -275,6 +281,15 @@ class MaterialiseDims(BufferMove[tuple[str, *tuple[int, ...]]]):
             Dim(d.size, d.materialised or k in dims, d.provenance) for k, d in enumerate(buffer.dims)
         )
         return with_buffer(program, buffer, replace(buffer, dims=changed))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[str, *tuple[int, ...]], refusal: Refusal
+    ) -> Iterator[Move]:
+        """The dimensions that have no addresses."""
+        if refusal.code == Code.NOT_REUSED:
+            buffer = buffer_named(context.program, arguments[0])
+            hidden = [k for k, dim in enumerate(buffer.dims) if not dim.materialised]
+            yield from (Move("materialise_dims", (buffer.name, k)) for k in hidden)
 
     def inverse(self, context: Context, arguments: tuple[str, *tuple[int, ...]], result: Program) -> Move:
         return Move("reuse_dims", arguments)
@@ -343,8 +358,9 @@ class SetLocation(BufferMove[tuple[str, str]]):
             yield from _joins(context, refusal)
         if refusal.code in (Code.REGISTER_INDEX, Code.LOCAL_INDEX):
             for path in refusal.nodes:
-                for depth, scope in enumerate(program.scopes_above(path)):
-                    if not scope.mark:
+                above = program.scopes_above(path)
+                for depth in _addressing(program, buffer_named(program, arguments[0]), path):
+                    if not above[depth].mark and above[depth].size <= UNROLLED_WHOLE:
                         yield Move("unroll", (place_of(program, path[: depth + 1]),))
         if refusal.code in (
             Code.REGISTER_SIZE,
@@ -354,12 +370,28 @@ class SetLocation(BufferMove[tuple[str, str]]):
             Code.LOCAL_INDEX,
         ):
             buffer = buffer_named(program, arguments[0])
-            for k, dim in enumerate(buffer.dims):
-                if dim.materialised:
-                    yield Move("reuse_dims", (buffer.name, k))
+            addressed = [k for k, dim in enumerate(buffer.dims) if dim.materialised]
+            for k in addressed:
+                yield Move("reuse_dims", (buffer.name, k))
+            if len(addressed) > 1:
+                yield Move("reuse_dims", (buffer.name, *addressed))
             # Which joining may make possible.
             using = tuple(t.leaf.path for array in buffer.arrays for t in accesses_of(program, array))
             yield from _joins(context, replace(refusal, nodes=using))
+
+
+def _addressing(program: Program, buffer: Buffer, path: Path) -> list[int]:
+    """The depths of the scopes whose iterators choose an address in a buffer, at an operation."""
+    op = program.node(path)
+    assert isinstance(op, Op)
+    elements = [access for access in op.elements if access.array in buffer.arrays]
+    forms = (
+        form
+        for access in elements
+        for form, dim in zip(access.index, buffer.dims, strict=True)
+        if dim.materialised
+    )
+    return sorted({depth for form in forms for depth in form.depths}, reverse=True)
 
 
 @register

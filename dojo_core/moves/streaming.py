@@ -52,7 +52,6 @@ class Ssr(MarkMove):
     mark = "s"
 
     def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
-        yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, above = scope_at(program, arguments[0])
         if refusal.code == Code.STREAM_NESTED:
@@ -112,7 +111,6 @@ class Frep(MarkMove):
     mark = "f"
 
     def enablers(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
-        yield from super().enablers(context, arguments, refusal)
         program = context.program
         path, scope, _ = scope_at(program, arguments[0])
         if refusal.code == Code.REPEAT_MEMORY:

@@ -202,6 +202,14 @@ class Forward(_OnRead[tuple[Place, str]]):
             return structural(Code.NO_ARRAY, "What is left reads no array: it would be an index.", leaf.path)
         return program.edit(body=splice(program.body, leaf.path, 1, (changed,)))
 
+    def alternatives(
+        self, context: Context, arguments: tuple[Place, str], refusal: Refusal
+    ) -> Iterator[Move]:
+        """What is not copied but computed may be computed anew."""
+        if refusal.code == Code.NOT_A_COPY:
+            operation, array = arguments
+            yield Move("recompute", (operation, array, fresh_name(context.program, f"r{array}")))
+
 
 def _is_copy(op: Op) -> bool:
     return not op.accumulate and not op.function

@@ -2,48 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 
 from dojo_core.moves.core import REGISTRY, Context, Move, Refusal, Way
-from dojo_core.moves.legality import is_legal, outcome
+from dojo_core.moves.legality import outcome
+from dojo_core.moves.needs import needs
 from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
 from dojo_core.moves.references import readdress, references
+from dojo_core.moves.remedies import remedies
 from dojo_core.program.tree import Program, Scope
 
-ENABLERS_TRIED, WAYS_TOLD = 8, 3  # of a refused move
+PROPOSALS_TRIED, WAYS_TOLD = 10, 3  # of a refused move
 FAULTS_MENDED = 16  # one after the other, by one way
+LOOKED_AT = 800  # operations of the programs whose moves are tried, before it is given up
+LEAVE = ("clear_mark", "set_location", "materialise_dims")  # moves after which an operation is what it was
+
+
+class _GivenUp(Exception):
+    """So much was tried that whoever asked has waited long enough."""
+
+
+class _Trial:
+    """What moves make of programs, each asked once, and of so many operations in all."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Move], Program | Refusal] = {}
+        self._programs: list[Program] = []  # whose ids are in use
+        self._left = LOOKED_AT
+        self.principle = ""  # why what was tried instead is refused for good
+
+    def outcome(self, context: Context, move: Move) -> Program | Refusal:
+        key = (id(context.program), move)
+        if key not in self._known:
+            if self._left <= 0:
+                raise _GivenUp
+            self._left -= len(context.program.leaves)
+            self._programs.append(context.program)
+            self._known[key] = outcome(context, move)
+        return self._known[key]
+
+    def alone(self) -> None:
+        """What follows may try as much again."""
+        self._left = LOOKED_AT
 
 
 def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int = 3) -> Refusal:
-    """The refusal with ways to make the move legal: the shortest, of ``longest`` moves at most."""
-    for length in range(1, longest + 1):
-        lines = list(islice(_ways(context, move, refusal, length), WAYS_TOLD if length == 1 else 1))
-        if lines:
-            return replace(refusal, ways=tuple(_way(move, moves) for moves in lines))
-    line = _one_fault_at_a_time(context, move, refusal) if longest else None
-    return refusal if line is None else replace(refusal, ways=(_way(move, line),))
+    """The refusal with ways to make the move legal, or to play what comes to the same: the shortest, of
+    ``longest`` moves before it at most, where none leads past several faults one by one. Where no way is
+    found it says what would have to be different, if that is known (``Refusal.needs``)."""
+    trial = _Trial()
+    try:
+        for length in range(1, longest + 1):
+            found = _of_length(trial, context, move, refusal, length)
+            ways = tuple(islice(found, WAYS_TOLD if length == 1 else 1))
+            if ways:
+                return replace(refusal, ways=ways)
+    except _GivenUp:
+        pass
+    trial.alone()
+    try:
+        line = _one_fault_at_a_time(trial, context, move, refusal) if longest else None
+    except _GivenUp:
+        line = None
+    if line:
+        return replace(refusal, ways=(_way(move, line),))
+    return replace(refusal, needs=needs(context, move, refusal) or trial.principle)
 
 
-def _one_fault_at_a_time(context: Context, move: Move, refusal: Refusal) -> tuple[Move, ...] | None:
-    """The line of first moves that help, each of which leaves another buffer at fault, until none is."""
+def _of_length(trial: _Trial, context: Context, move: Move, refusal: Refusal, length: int) -> Iterator[Way]:
+    """Ways in which so many moves come before it, or one fewer before another in its place."""
+    for line, after, again in _prepared(trial, context, (move,), length):
+        result = trial.outcome(after, again)
+        if isinstance(result, Program):
+            yield _way(move, (*line, again))
+        elif not trial.principle and all(one.name in LEAVE for one in line):
+            lacking = needs(after, again, result)
+            done = f"After {', '.join(map(str, line))} it is refused still: {result.sentence}"
+            trial.principle = f"{done} {lacking}" if lacking else ""
+    for other in _alternatives(context, move, refusal):
+        result = trial.outcome(context, other)
+        if length == 1 and isinstance(result, Program):
+            yield Way((str(other),), "")
+        elif not trial.principle and isinstance(result, Refusal):
+            lacking = needs(context, other, result)
+            trial.principle = f"Nor is {other} legal: {result.sentence} {lacking}" if lacking else ""
+        for line, after, again in _prepared(trial, context, (other,), length - 1) if length > 1 else ():
+            if isinstance(trial.outcome(after, again), Program):
+                yield Way(tuple(map(str, (*line, again))), "")
+
+
+def _one_fault_at_a_time(
+    trial: _Trial, context: Context, move: Move, refusal: Refusal
+) -> tuple[Move, ...] | None:
+    """The line of first moves that help, each of which leaves another fault, until none is left."""
     line: list[Move] = []
-    harmed: set[str] = set()
+    seen: set[str] = set()
     while len(line) < FAULTS_MENDED:
-        if refusal.fault is None or refusal.fault.buffer in harmed:
-            return None
-        harmed.add(refusal.fault.buffer)
-        for first in _helping(context, move, refusal):
-            after = _after(context, first)
-            again = next(_carried(context, after, move), None) if first.name != move.name else None
-            if again is None:
-                continue
-            result = outcome(after, again)
+        seen.add(refusal.sentence)
+        for first, after, again in _one_or_two(trial, context, move):
+            result = trial.outcome(after, again)
             if isinstance(result, Program):
-                return (*line, first, again)
-            if result.fault is not None and result.fault.buffer not in harmed:
-                line.append(first)
+                return (*line, *first, again)
+            if result.sentence not in seen:
+                line.extend(first)
                 context, move, refusal = after, again, result
                 break
         else:
@@ -51,58 +114,79 @@ def _one_fault_at_a_time(context: Context, move: Move, refusal: Refusal) -> tupl
     return None
 
 
+def _one_or_two(
+    trial: _Trial, context: Context, move: Move
+) -> Iterator[tuple[tuple[Move, ...], Context, Move]]:
+    for length in (1, 2):
+        yield from _prepared(trial, context, (move,), length)
+
+
 def _way(move: Move, moves: tuple[Move, ...]) -> Way:
     *firsts, then = map(str, moves)
-    return Way(tuple(firsts), then, then != str(move)) if firsts else Way((then,), "")
+    return Way(tuple(firsts), then, then != str(move))
 
 
-def _ways(context: Context, move: Move, refusal: Refusal, length: int) -> Iterator[tuple[Move, ...]]:
-    """Lines of so many moves after which it is legal; it stands last, under the name that it has then. A move
-    of its own kind that would do stands alone."""
-    for first in _helping(context, move, refusal):
-        if first.name == move.name:
-            if length == 1:
-                yield (first,)
-            continue
-        after = _after(context, first)
-        for again in _carried(context, after, move):
-            if length == 1:
-                if is_legal(after, again):
-                    yield first, again
-                    break
-            else:
-                refused = outcome(after, again)
-                if isinstance(refused, Refusal):
-                    yield from ((first, *rest) for rest in _ways(after, again, refused, length - 1))
-
-
-def _helping(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
-    """Legal moves that the transformation thinks of, each once."""
-    seen: set[str] = set()
-    transformation = REGISTRY.get(move.name)
-    if transformation is None:
+def _prepared(
+    trial: _Trial, context: Context, goals: tuple[Move, ...], length: int
+) -> Iterator[tuple[tuple[Move, ...], Context, Move]]:
+    """Lines of so many moves that are meant to make the last of some goals legal, what they lead to, and the
+    goal under the name that it has then. Each goal is in the way of the next: a proposal that is refused
+    itself is one more."""
+    if len(goals) == 1 and not length:
+        yield (), context, goals[0]
         return
+    if length < len(goals) - 1:
+        return
+    first, *later = goals
+    result = trial.outcome(context, first)
+    if isinstance(result, Refusal):
+        if length >= len(goals):
+            for proposal in _proposals(context, first, result):
+                if proposal not in goals:
+                    yield from _prepared(trial, context, (proposal, *goals), length)
+    elif later:
+        after = replace(context, program=result, born=context.born + 1)
+        for names in product(*(tuple(_carried(context, after, goal)) for goal in later)):
+            for line, reached, goal in _prepared(trial, after, names, length - 1):
+                yield (first, *line), reached, goal
+
+
+def _proposals(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
+    """Moves that may help, each once: the transformation's own, then those against faults of this kind."""
+
+    def own() -> Iterator[Move]:
+        transformation = REGISTRY.get(move.name)
+        if transformation is not None:
+            yield from transformation.enablers(context, move.arguments, refusal)
+
+    yield from _few(own())
+    yield from _few(remedies(context, move, refusal))
+
+
+def _alternatives(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
+    transformation = REGISTRY.get(move.name)
+    if transformation is not None:
+        yield from _few(transformation.alternatives(context, move.arguments, refusal))
+
+
+def _few(moves: Iterable[Move]) -> Iterator[Move]:
+    """The first of them, each once, as far as what they name is there."""
     try:
-        for candidate in transformation.enablers(context, move.arguments, refusal):
-            if str(candidate) not in seen and is_legal(context, candidate):
-                seen.add(str(candidate))
-                yield candidate
-            if len(seen) == ENABLERS_TRIED:
+        seen: dict[Move, None] = {}
+        for move in moves:
+            if move not in seen:
+                seen[move] = None
+                yield move
+            if len(seen) == PROPOSALS_TRIED:
                 return
     except NoSuchPlace:
         return
 
 
-def _after(context: Context, first: Move) -> Context:
-    after = outcome(context, first)
-    assert isinstance(after, Program), first  # which is legal
-    return replace(context, program=after, born=context.born + 1)
-
-
 def _carried(before: Context, after: Context, move: Move) -> Iterator[Move]:
     """The move under the names that its nodes have after another; of a split scope, at either half."""
     try:
-        same = readdress(after, move, references(before, move), before.program)
+        same = readdress(after, move, references(before, move, implied=False), before.program)
     except NoSuchPlace:
         return
     if same is not None:

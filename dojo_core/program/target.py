@@ -35,6 +35,7 @@ class Target:
     without: frozenset[str] = (
         frozenset()
     )  # moves that mean nothing on it, beside those of marks that it lacks
+    memory_bytes: int | None = None  # what all arrays of a program may take, where that is little
     kernel_float: str = "f32"  # what the library's f32 arrays are on it
     tables: bool = True  # does it have constant tables?
     indirection: bool = True  # does it read indices from arrays?

@@ -181,6 +181,7 @@ class Analysis:
                             "ways": [
                                 {"moves": w.moves, "then": w.then, "told": str(w)} for w in refusal.ways
                             ],
+                            "needs": refusal.needs,
                         }
                     )
             with self._lock:

@@ -36,6 +36,10 @@ class Limits(Protocol):
         """What is kept; at once."""
         ...
 
+    def torch(self, table: Table) -> float | None:
+        """PyTorch's seconds for the same, by the last comparison; None without. At once."""
+        ...
+
     def doubtful(self, table: Table) -> bool:
         """Whether that is nothing, or was taken on a busy machine."""
         ...
@@ -170,6 +174,7 @@ class Attention:
         with table.lock:
             if limits is None or not backend(table.game.target).native:
                 return
+            table.torch = limits.torch(table)
             table.roofline = limits.known(table)  # every time: another page, or a run, may have lowered it
             if (
                 table.limited

@@ -38,6 +38,7 @@ def start_screen(games: Games, player: Player) -> Json:
             "shape": line.shape,
             "moves": len(line.moves),
             "policy": line.policy,
+            "lacks": line.lacks(),
         }
         for file, line in games.recorded()
     ]
@@ -47,7 +48,8 @@ def start_screen(games: Games, player: Player) -> Json:
             {"name": name, "words": words, "sentence": sentence} for name, words, sentence in POLICIES
         ],
         "targets": [
-            {"name": name, "words": words, "sentence": sentence} for name, words, sentence in targets()
+            {"name": name, "words": words, "sentence": sentence, "shapes": games.shapes(name)}
+            for name, words, sentence in targets()
         ],
         "games": [
             {**card, "yours": games.may_change(game.player, player.owner)}

@@ -52,6 +52,7 @@ def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueu
         "hint": None if player.hint is None else player.hint.as_json(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
         "roofline": roofline_view(table.roofline, list(known.values())),
+        "torch": table.torch,
         "queue": queue_state(player, game.target, results, queue),
     }  # fmt: skip
 

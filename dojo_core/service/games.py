@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from dojo_core import sharing
+from dojo_core import kernels, sharing
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.faults import program_fault
 from dojo_core.game import Game
@@ -21,7 +21,7 @@ from dojo_core.ownership import may_claim, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Program
+from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.merging import merge
@@ -79,6 +79,15 @@ class Games:
 
     def cards(self) -> Sequence[KernelCard]:
         return self._kernels.cards()
+
+    def shapes(self, target: str) -> dict[str, str]:
+        """The shapes that kernels begin with on a target, of those that begin with another elsewhere."""
+        limits = target_named(target)
+        if limits.memory_bytes is None:
+            return {}
+        memory = limits.memory_bytes * DTYPE_BYTES["f32"] / DTYPE_BYTES[limits.kernel_float]
+        known = [kernels.get(card.name) for card in self.cards() if card.name in kernels.names()]
+        return {kernel.name: "x".join(map(str, kernel.within(memory))) for kernel in known}
 
     def recent(self, limit: int, owner: str) -> Sequence[SavedText]:
         """The games changed last of an owner, and nobody's; newest first, those of lessons left out."""
@@ -255,11 +264,12 @@ class Games:
             )
 
     def from_kernel(self, kernel: str, shape: str, policy: str, target: str = DEFAULT_TARGET) -> Game:
-        """A game on one of the kernels; an empty ``shape`` is its first. Raises Refused."""
+        """A game on one of the kernels; an empty ``shape`` is the target's first. Raises Refused."""
         card = next((card for card in self.cards() if card.name == kernel), None)
         if card is None:
             raise Refused("There is no such kernel.")
-        shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "") or card.shape
+        shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "")
+        shape = shape or self.shapes(target or DEFAULT_TARGET).get(kernel, card.shape)
         shape = dict(card.layers).get(shape, shape)
         try:
             program = self._kernels.start(kernel, shape)
@@ -277,7 +287,10 @@ class Games:
         if sharing.has_start(text):
             return _taken_along(text)
         if any(row.startswith("shape ") for row in text.splitlines()):
-            return self._replayed(read_line(text))
+            game, stop = self._replayed(read_line(text))
+            if stop:
+                raise Refused(stop)
+            return game
         program = parse(text)
         fault = program_fault(program, target or DEFAULT_TARGET, _policy(policy), text)
         if fault is not None:
@@ -287,14 +300,15 @@ class Games:
         except ValueError as fault:
             raise Refused(str(fault)) from fault
 
-    def from_line(self, name: str) -> Game:
-        """A game at the start of a recorded line. Raises Refused, or TextError for a broken file."""
+    def from_line(self, name: str) -> tuple[Game, str]:
+        """A game at the start of a recorded line, and where it stops before its end, as a sentence. Raises
+        Refused, or TextError for a broken file."""
         file = next((f for f in self.line_files() if f.name == name), None)
         if file is None:
             raise Refused("There is no such recorded line.")
         return self._replayed(read_line(file.read_text(encoding="utf-8"), file.stem))
 
-    def _replayed(self, line: RecordedLine) -> Game:
+    def _replayed(self, line: RecordedLine) -> tuple[Game, str]:
         if line.kernel is None:
             raise Refused("This line names no kernel to play it on.")
         try:
@@ -306,11 +320,12 @@ class Games:
         program = target_named(line.target).start(program)
         game = Game.new(program, line.kernel, line.shape, line.target, _policy(line.policy))
         game.title = f"{game.title}: {line.title}" if line.title != line.kernel else game.title
-        for entry in line.play(game).entries:
-            if not entry.applies:
-                raise Refused(f"This line stops at {entry.move}: {entry.reason}")
+        stopped = [entry for entry in line.play(game).entries if not entry.applies]
+        stop = f"This line stops at {stopped[0].move}: {stopped[0].reason}" if stopped else ""
+        if stop and len(game.positions) == 1:
+            raise Refused(stop)
         game.goto(0)
-        return game
+        return game, stop
 
 
 def workload_key(game: Game) -> str:
@@ -337,7 +352,7 @@ def watched(source: Table) -> Table:
     """A table to watch a game at."""
     view = Table(source.game, source.workload, source.key, source.work, source.owner, source=source)
     view.measuring = source.measuring
-    view.roofline, view.limited = source.roofline, source.limited
+    view.roofline, view.torch, view.limited = source.roofline, source.torch, source.limited
     follow(view)
     return view
 

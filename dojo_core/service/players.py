@@ -46,7 +46,8 @@ class Table:
     stored: str = ""  # the text that the store had last, as far as this process knows; empty: none yet
     yardstick: Outcome | None = None  # the start's time that speed-ups stand on (yardstick.py)
     roofline: Roofline | None = None  # the machine's limit for the kernel, once measured
-    limited: bool = False  # has it been asked for?
+    torch: float | None = None  # PyTorch's seconds for the kernel, once compared
+    limited: bool = False  # has the limit been asked for?
 
 
 @dataclass(frozen=True)

@@ -333,8 +333,10 @@ class Service:
                     player, str(event.get("text", "")), text_of("policy"), text_of("target")
                 )
             case "line":
-                game = self._games.from_line(text_of("file"))
+                game, stop = self._games.from_line(text_of("file"))
                 self._begin(player, game, measuring=False)
+                if stop:
+                    self._tell(player, stop, client, "info")
             case "open":
                 self.seat(player, text_of("game"))
             case "leave":

@@ -18,6 +18,7 @@ from dojo_core.bench.roofline import Roofline
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.kernels.kernel import executed_flops, minimal_bytes
 from dojo_core.measure.load import machine_now
+from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, SavedGame
@@ -25,6 +26,7 @@ from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.comparing import Comparisons
 from dojo_core.service.hints import Advise
 from dojo_core.service.players import Table
 from dojo_core.service.queue import ROUGH, Outcome
@@ -237,13 +239,17 @@ def start_log(home: Path) -> None:
 
 
 class MachineLimits:
-    """The machine's limits for the kernels of tables, kept in the records."""
+    """The machine's limits for the kernels of tables, kept in the records, and what PyTorch took, kept in the
+    comparisons."""
 
-    def __init__(self, records: Records) -> None:
-        self._records = records
+    def __init__(self, records: Records, comparisons: Comparisons) -> None:
+        self._records, self._comparisons = records, comparisons
 
     def known(self, table: Table) -> Roofline | None:
         return roofline.known(self._records, _question(table))
+
+    def torch(self, table: Table) -> float | None:
+        return self._comparisons.seconds(table.game.start.hash, this_machine().fingerprint, "torch")
 
     def doubtful(self, table: Table) -> bool:
         return roofline.doubtful(self._records, _question(table))
@@ -277,7 +283,7 @@ def open_service(
         lambda: MeasurerBench(records),
         lines,
         assemble,
-        MachineLimits(records),
+        MachineLimits(records, Comparisons(home / "comparisons")),
         advise,
         machine_now,
         local,

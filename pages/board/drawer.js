@@ -113,7 +113,7 @@ class Drawer {
       el("p", {}, el("strong", {}, "Blocked: "), refusal.sentence),
       refusal.witness ? el("p", {}, el("strong", {}, "For instance: "), refusal.witness) : null,
       refusal.paths.length ? el("p", { class: "quiet" }, `${plural(refusal.paths.length, "place")} marked in the program on the left.`) : null,
-      ...(refusal.ways.length ? this.enablers(refusal.ways, look) : [el("p", { class: "quiet" }, "No few moves are known to unblock it.")]),
+      ...(refusal.ways.length ? this.enablers(refusal.ways, look) : [el("p", { class: "quiet" }, refusal.needs || "No few moves are known to unblock it.")]),
       el("p", { class: "quiet" }, ...prose(pane.summary(text.split(" ")[0]))),
     ]);
   }
@@ -122,7 +122,7 @@ class Drawer {
   enablers(ways, diff) {
     const pane = this.pane;
     const shown = ways.map((way) => {
-      const [move] = way.moves, rest = way.then ? way.told.slice(move.length).replace(/^, /, "") : "instead";
+      const [move] = way.moves, told = way.told.slice(move.length).replace(/^, /, ""), rest = way.then ? told : `${told} instead`.trim();
       const all = pane.whole(way), steps = way.moves.length + (way.then ? 1 : 0);
       return [el("span", { class: "enabler" },
         el("button", { class: "small", type: "button", "aria-pressed": String(pane.previewed === move), title: "Show what this move would change",

@@ -188,7 +188,7 @@ class Chart {
     const abouts = feed.provenance || {};
     const points = line.map((id, ply) => ({ id, ply, about: abouts[id] || {}, gain: typeof feed.times[id] === "number" && feed.start > 0 ? feed.start / feed.times[id] : null }));
     this.tellBasis(feed);
-    const key = JSON.stringify([width, height, data.position.id, points, feed.roofline]);
+    const key = JSON.stringify([width, height, data.position.id, points, feed.roofline, feed.torch]);
     if (key === this.shown) return;
     this.shown = key;
     const known = points.filter((p) => p.gain !== null);
@@ -198,17 +198,19 @@ class Chart {
     } else {
       const left = 40, right = 12, top = 12, bottom = 22;
       const limit = feed.roofline && feed.start > 0 ? feed.start / feed.roofline.seconds : null;
-      const high = Math.max(2, limit || 0, ...known.map((p) => p.gain)) * 1.1;
-      const low = Math.min(1, ...known.map((p) => p.gain)) / 1.1;
+      const torch = feed.torch && feed.start > 0 ? feed.start / feed.torch : null;
+      const high = Math.max(2, limit || 0, torch || 0, ...known.map((p) => p.gain)) * 1.1;
+      const low = Math.min(1, torch || 1, ...known.map((p) => p.gain)) / 1.1;
       const x = (ply) => left + 10 + ((width - left - 10 - right) * ply) / Math.max(4, line.length - 1);
       const y = (gain) => top + (height - top - bottom) * (1 - Math.log(gain / low) / Math.log(high / low));
       for (const tick of ticks(low, high, y(1) - y(2))) {
         parts.push(svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: tick === 1 ? "grid one" : "grid" }));
         parts.push(svg("text", { x: left - 6, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, `${tick}×`));
       }
-      if (limit !== null) {
-        parts.push(svg("line", { x1: left, x2: width - right, y1: y(limit), y2: y(limit), class: "roofline" }));
-        parts.push(svg("text", { x: left + 4, y: y(limit) + 13, class: "tick" }, `roofline ${ratio(limit)}`));
+      for (const [name, gain, place] of [["roofline", limit, left + 4], ["PyTorch", torch, (left + width) / 2]]) {
+        if (gain === null) continue;
+        const mark = svg("line", { x1: left, x2: width - right, y1: y(gain), y2: y(gain), class: name === "PyTorch" ? "roofline rival" : "roofline" });
+        parts.push(mark, svg("text", { x: place, y: y(gain) + 13, class: "tick" }, `${name} ${ratio(gain)}`));
       }
       const step = Math.max(1, Math.ceil(line.length / Math.max(2, Math.floor(width / 50))));
       for (let ply = 0; ply < line.length; ply += step) {

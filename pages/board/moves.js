@@ -82,7 +82,7 @@ class MovesPane {
 
   unblock(way) {
     this.play(way.moves[0]);
-    this.plan = way.then ? [...way.moves.slice(1), way.then] : [];
+    this.plan = [...way.moves.slice(1), way.then].filter(Boolean);
   }
 
   /** A way and the move that it leads to, in one go. */

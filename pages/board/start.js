@@ -20,6 +20,7 @@ class StartView {
     this.drawn = null;
     this.own = { text: "", policy: "", target: "" };
     this.shapes = new Map(); // as typed, by kernel
+    this.fitting = {}; // of the target that is chosen, by kernel
   }
 
   update() {
@@ -49,7 +50,7 @@ class StartView {
     const first = groups.flatMap((group) => group.kernels).find((kernel) => kernel.name === FIRST_KERNEL);
     if (games.length || !first) return "";
     return el("div", { class: "newcomer" },
-      el("button", { class: "primary", type: "button", onclick: () => this.board.send("start", { kernel: first.name, shape: first.shape, ...this.chosen() }) }, `Play ${first.name}`),
+      el("button", { class: "primary", type: "button", onclick: () => this.board.send("start", { kernel: first.name, shape: this.fitting[first.name] || first.shape, ...this.chosen() }) }, `Play ${first.name}`),
       el("span", { class: "quiet" }, "A good first game. A first faster program takes about a minute."));
   }
 
@@ -87,12 +88,26 @@ class StartView {
 
   setting(name, label, options) {
     const words = el("span", { class: "quiet" });
-    const choose = () => { this.own[name] = choice.value; put(words, options.find((o) => o.name === choice.value).sentence); };
+    const choose = () => {
+      const option = options.find((o) => o.name === choice.value);
+      this.own[name] = choice.value;
+      put(words, option.sentence);
+      if (option.shapes) this.fit(option.shapes);
+    };
     const choice = el("select", { class: "field", "aria-label": label === "For" ? "Target" : "Floating-point policy", onchange: choose },
       ...options.map((o) => el("option", { value: o.name }, name === "policy" ? `${o.words} (${o.name})` : o.words)));
     choice.value = this.own[name] || options[0].name;
     choose();
     return [el("label", {}, `${label}: `), choice, words];
+  }
+
+  /** A target of little memory begins with shapes of its own, but for those that were typed. */
+  fit(shapes) {
+    this.fitting = shapes;
+    for (const input of this.root.querySelectorAll("[data-shape]")) {
+      const { kernel } = input.closest("[data-kernel]").dataset;
+      if (!this.shapes.has(kernel)) input.value = shapes[kernel] || input.dataset.shape;
+    }
   }
 
   games(games) {
@@ -112,7 +127,8 @@ class StartView {
         onclick: () => this.board.send("line", { file: line.file }) },
         el("strong", {}, line.title === line.kernel ? `${line.kernel} ${line.shape}` : `${line.title}: ${line.kernel} ${line.shape}`),
         el("span", { class: "quiet", title: `Arithmetic: ${words(line.policy)} (${line.policy})` },
-          `${plural(line.moves, "step")} · ${words(line.policy)}`)))));
+          `${plural(line.moves, "step")} · ${words(line.policy)}`),
+        line.lacks ? el("span", { class: "quiet lacks" }, line.lacks) : null))));
   }
 
   ownText() {
@@ -141,7 +157,7 @@ class StartView {
 
   card(kernel, group) {
     const name = kernel.name;
-    const shape = el("input", { class: "field", value: this.shapes.get(name) || kernel.shape, "aria-label": `Shape of ${name}: ${kernel.dims}`, spellcheck: "false" });
+    const shape = el("input", { class: "field", value: this.shapes.get(name) || this.fitting[name] || kernel.shape, "data-shape": kernel.shape, "aria-label": `Shape of ${name}: ${kernel.dims}`, spellcheck: "false" });
     const names = el("datalist", { id: `layers-${name}` }, ...kernel.layers.map(([layer, sizes]) => el("option", { value: layer }, sizes)));
     if (kernel.layers.length) shape.setAttribute("list", names.id);
     const begin = () => this.board.send("start", { kernel: name, shape: shape.value, ...this.chosen() });

@@ -62,12 +62,17 @@ def draw(
 
     by_run = looks()
     drawn = [shown(lane, by_run.get(lane.id, Look(standard))) for lane in lanes]
+    race = len(lanes) > 1  # then who leads is what one looks for first
+    if race:
+        _curves(lanes)
     stage(key="stage", data={"lanes": drawn, "replay": replay}, on_action_change=came)
-    _curves(lanes)
+    if not race:
+        _curves(lanes)
 
 
 def _curves(lanes: Sequence[Lane]) -> None:
-    if not any(lane.entries for lane in lanes):
+    if not any(entry.seconds is not None for lane in lanes for entry in lane.entries):
+        st.caption("No program has been measured yet: the curves begin with the first.")
         return
     left, right, _ = st.columns([2, 2, 6], vertical_alignment="bottom")
     against = left.segmented_control(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -44,6 +44,7 @@ class Lane:
     message: str
     saved: bool = False
     total: int = 0
+    start: float | None = None  # what a run beside it measured of the program that both began from
 
     @staticmethod
     def live(view: JobView) -> Lane:
@@ -81,6 +82,8 @@ class Lane:
     @property
     def reference(self) -> float | None:
         """The time of the program the run began from; where that was not measured, of the first one."""
+        if self.start is not None:
+            return self.start
         timed = [e for e in self.entries if e.seconds is not None]
         start = next((e.seconds for e in timed if not e.moves), None)
         return start if start is not None or not timed else timed[0].seconds
@@ -100,6 +103,22 @@ class Lane:
         if seconds is None:
             return "–"
         return f"{seconds * 1e9:,.0f} ops" if self.spec.timing == "count" else seconds_text(seconds)
+
+
+def from_one_start(lanes: Sequence[Lane]) -> list[Lane]:
+    """Runs beside each other that began from one program in the same clock, with one time of it for all: that
+    of the first that has measured it. Their speed-ups compare then."""
+    alike = len({(lane.spec.timing, *_start(lane.spec.game)) for lane in lanes}) == 1
+    times = (e.seconds for lane in lanes for e in lane.entries if e.seconds is not None and not e.moves)
+    start = next(times, None) if alike else None
+    return [replace(lane, start=start) for lane in lanes]
+
+
+@lru_cache(maxsize=64)
+def _start(game_text: str) -> tuple[str, str]:
+    """What a run of a game begins from: its program and its target."""
+    game = Game.from_text(game_text)
+    return game.current.program.hash, game.target
 
 
 @lru_cache(maxsize=64)

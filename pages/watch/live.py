@@ -14,7 +14,7 @@ from pages.jobs import checked, keep, the_jobs
 from pages.runs import notice_changes
 from pages.watch.component import Action, draw, looks
 from pages.watch.hand import NotOpened, opened
-from pages.watch.lanes import Lane, Look, taken_over
+from pages.watch.lanes import Lane, Look, from_one_start, taken_over
 
 POLL = 1.0  # seconds between two looks while an agent plays
 AFTER = 3.0  # seconds in which what was pressed shows
@@ -40,7 +40,7 @@ def page(runs: Sequence[str]) -> None:
 
     def look_again() -> None:
         latest = [jobs.view(run) for run in runs]
-        draw([Lane.live(view) for view in latest], acted)
+        draw(from_one_start([Lane.live(view) for view in latest]), acted)
         shell.tell_of_waiting("watch")
         _saying()
         if st.session_state.pop("watch_go", False):

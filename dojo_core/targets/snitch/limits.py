@@ -48,6 +48,7 @@ def target() -> SnitchTarget:
         register_cells=24,  # of 32, three are streams; constants and intermediate results need some
         unrolled_ops=256,
         threads=1,
+        memory_bytes=MEMORY_BYTES,
         indirection=False,
         kernel_float="f64",
         passes={"heuristic": "agents.passes.snitch:heuristic_on_snitch"},
