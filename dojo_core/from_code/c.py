@@ -416,6 +416,11 @@ class _Walk:
             if node.iffalse is not None:
                 self.guarded(node, self.opposite(node.cond, comparisons), lambda: self.statement(node.iffalse))
             return
+        yes, no = _single(node.iftrue), _single(node.iffalse)
+        if yes is not None and no is not None and yes.op == no.op and _shown(yes.lvalue) == _shown(no.lvalue):
+            value = c_ast.TernaryOp(node.cond, yes.rvalue, no.rvalue, node.coord)
+            self.assignment(c_ast.Assignment(yes.op, yes.lvalue, value, node.coord))
+            return
         chosen = self.kept(self.truth(node.cond))
         self.predicates.append(chosen)
         self.statement(node.iftrue)
@@ -457,15 +462,10 @@ class _Walk:
 
     def extreme(self, node: Any) -> tuple[Element, str, Value] | None:
         """``if (x > m) m = x;`` as ``m max= x``."""
-        body = node.iftrue
-        while isinstance(body, c_ast.Compound) and len(body.block_items or ()) == 1:
-            body = body.block_items[0]
-        cond = node.cond
-        if (
-            node.iffalse is not None
-            or not (isinstance(body, c_ast.Assignment) and body.op == "=")
-            or not (isinstance(cond, c_ast.BinaryOp) and cond.op in _OPPOSITE)
-        ):
+        body, cond = _single(node.iftrue), node.cond
+        if node.iffalse is not None or body is None or body.op != "=":
+            return None
+        if not (isinstance(cond, c_ast.BinaryOp) and cond.op in _OPPOSITE):
             return None
         target, value = _shown(body.lvalue), _shown(body.rvalue)
         left, right = _shown(cond.left), _shown(cond.right)
@@ -770,6 +770,13 @@ def _changed(tree: Any) -> set[str]:
         elif isinstance(node, c_ast.UnaryOp) and node.op in ("p++", "++", "p--", "--", "&") and id(node) not in heads:
             names |= {node.expr.name} if _named(node.expr) else set()
     return names
+
+
+def _single(node: Any) -> Any:
+    """The assignment that a branch is, None where it is more."""
+    while isinstance(node, c_ast.Compound) and len(node.block_items or ()) == 1:
+        node = node.block_items[0]
+    return node if isinstance(node, c_ast.Assignment) else None
 
 
 def _operations(body: Iterable[Node]) -> list[Op]:

@@ -110,13 +110,13 @@ def _splits(place: _Place, strides: tuple[int, ...]) -> bool:
 
 
 def _split(forms: tuple[Affine, ...], strides: tuple[int, ...], sizes: Sequence[int]) -> tuple[Affine, ...]:
-    """One form over strides as a form for each dimension: what is a multiple of a stride counts it."""
+    """One form over strides as a form for each dimension: ``i*(n+1)`` is i times n, and i."""
     if not strides:
         return forms
     (rest,) = forms
     parts: list[Affine] = []
     for stride in strides:
-        outer = Affine.make([(d, c // stride) for d, c in rest.terms if c % stride == 0])
+        outer = Affine.make([(d, round(c / stride)) for d, c in rest.terms if 2 * abs(c) > stride])
         inner = rest - outer * stride
         low, _ = inner.bounds(sizes)
         parts.append(outer + low // stride)
