@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from dojo_core import kernels
 from dojo_core.bounded_json import NotJson, read_object
-from dojo_core.cli.positions import ShapeOption, TargetOption, kernels_and_shapes, played
+from dojo_core.cli.positions import ShapeOption, TargetOption, is_file, kernels_and_shapes, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,

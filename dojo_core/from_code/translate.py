@@ -72,9 +72,9 @@ class Translation:
         return f"Read as {NAMES[self.kind]}: {self.program.name} of {inputs}."
 
 
-def translate(text: str, sizes: Mapping[str, int] | None = None) -> Translation:
+def translate(text: str, sizes: Mapping[str, int] | None = None, lenient: bool = False) -> Translation:
     """A text in NumPy or PyTorch, an einsum or loops in C as a program; ``sizes`` by name in place of the
-    text's own. Nothing of the text is run.
+    text's own; where it is ``lenient`` those that the text has not are left out. Nothing of the text is run.
 
     Raises TextError: with the place of a mistake, or, of a text of another kind, what it is and how it would be
     written.
@@ -83,6 +83,8 @@ def translate(text: str, sizes: Mapping[str, int] | None = None) -> Translation:
     reading = read(text, kind)
     chosen = dict(reading.sizes)
     for name, size in (sizes or {}).items():
+        if name not in chosen and lenient:
+            continue
         if name not in chosen:
             known = ", ".join(chosen) or "none"
             raise TextError(f"there is no size {name}", f"The sizes of this text: {known}.")
