@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -30,6 +31,7 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Access, Comparison, Dim, Node, Op, Program, Scope
 
 MOST_STATEMENTS = 400
+MOST_INLINED = 8  # functions within one another
 
 # C's functions, those of float without their f.
 FUNCTIONS = {
@@ -48,6 +50,7 @@ _SIGNS = {"+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!="}
 _BITS = {"&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr", "&&": "and", "||": "or", "%": "fmod"}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FIRST = {1: 65536, 2: 1024, 3: 256}  # sizes that a text has not, by how deep its loops are
+_LEAST = 16
 
 AFFINE = "Write a sum of loop variables, sizes and numbers, such as i*n + j + 1."
 
@@ -61,13 +64,17 @@ class CReading:
     sizes: Mapping[str, int]
     notes: tuple[str, ...]
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    made: dict[tuple[int, ...], Program] = field(default_factory=dict, repr=False)  # by sizes
 
     @property
     def name(self) -> str:
         return identifier(self.function.decl.name)
 
     def program(self, sizes: Mapping[str, int]) -> Program:
-        return _Walk(self.text, self.function, sizes).program()
+        at = tuple(sizes.values())
+        if at not in self.made:
+            self.made[at] = _Walk(self.text, self.function, sizes).program()
+        return self.made[at]
 
     def values(
         self, sizes: Mapping[str, int], inputs: dict[str, np.ndarray[Any, Any]]
@@ -82,9 +89,10 @@ def read(source: Source) -> CReading:
         source.fail(1, 1, "there is no function", "Write a function over arrays, with for loops.")
     function = list(text.functions.values())[-1]
     counted = _counted(text, function)
-    depth = _FIRST.get(_depth(function.body), 32)
-    sizes = {name: int(text.defined.get(name, depth)) for name in counted}
-    called = {node.name.name for node in nodes(function) if isinstance(node, c_ast.FuncCall) and _named(node.name)}
+    first = _FIRST.get(_depth(function.body), 32)
+    called = {
+        node.name.name for node in nodes(function) if isinstance(node, c_ast.FuncCall) and _named(node.name)
+    }
     notes: tuple[str, ...] = ()
     if called & {"fmax", "fmaxf", "fmin", "fminf"}:
         notes = ("C's fmax and fmin leave a NaN out; max and min of a program keep it.",)
@@ -92,9 +100,18 @@ def read(source: Source) -> CReading:
     if plain:
         told = ", ".join(sorted(plain))
         notes += (f"{told} and numbers such as 0.5 are computed in the precision of what they stand beside.",)
-    reading = CReading(text, function, sizes, notes)
-    reading.program(sizes)
-    return reading
+
+    def at(size: int) -> CReading:
+        sizes = {name: int(text.defined.get(name, size)) for name in counted}
+        reading = CReading(text, function, sizes, notes)
+        reading.program(sizes)
+        return reading
+
+    least = at(_LEAST)
+    for size in (first, 64):  # the largest at which its arrays go into memory
+        with suppress(TextError):
+            return at(size)
+    return least
 
 
 def _named(node: Any) -> bool:
@@ -205,7 +222,9 @@ class _Walk:
     def unclear(self, name: str) -> NoReturn:
         self.fail(self.function, f"the places of {name} go below 0", "Let subscripts begin at 0.")
 
-    def made(self, body: tuple[Node, ...], inputs: Sequence[str], outputs: Sequence[str], kept: set[str]) -> Program:
+    def made(
+        self, body: tuple[Node, ...], inputs: Sequence[str], outputs: Sequence[str], kept: set[str]
+    ) -> Program:
         """The program, in which outputs that are ``kept`` begin as copies of inputs."""
         before = {name: f"{name}_in" for name in outputs if name in kept}
         arrays = dict(self.n.arrays)
@@ -249,7 +268,9 @@ class _Walk:
         while not isinstance(inner, c_ast.TypeDecl):
             if isinstance(inner, c_ast.PtrDecl):
                 if sizes:
-                    self.fail(node, "pointers to pointers", "Take one array, with subscripts such as i*n + j.")
+                    self.fail(
+                        node, "pointers to pointers", "Take one array, with subscripts such as i*n + j."
+                    )
                 sizes.append(None)
             elif isinstance(inner, c_ast.ArrayDecl):
                 sizes.append(None if inner.dim is None else self.constant(inner.dim))
@@ -263,7 +284,9 @@ class _Walk:
     def constant(self, node: Any) -> int:
         form = self.affine(node)
         if not form.is_constant or form.const < 1:
-            self.fail(node, "a size that is no number", "Write a number, or an integer that the function is given.")
+            self.fail(
+                node, "a size that is no number", "Write a number, or an integer that the function is given."
+            )
         return form.const
 
     def free(self, name: str) -> str:
@@ -283,7 +306,9 @@ class _Walk:
             self.names[node.name] = form
             return
         if isinstance(node.init, c_ast.InitList):
-            self.fail(node.init, "a list of values", "Assign each, or make it an array that the function is given.")
+            self.fail(
+                node.init, "a list of values", "Assign each, or make it an array that the function is given."
+            )
         if None in sizes:
             self.fail(node, "a pointer that is declared here", "Use the array that it points to.")
         outermost = self.text.bare and not self.n.sizes
@@ -353,7 +378,9 @@ class _Walk:
         step = self.steps(node, name)
         count = self.lasts(node, name, start, step)
         if name in _changed(node.stmt):
-            self.fail(node, f"a loop that changes {name} itself", "Let a loop's variable change in its head alone.")
+            self.fail(
+                node, f"a loop that changes {name} itself", "Let a loop's variable change in its head alone."
+            )
         before = dict(self.names)
         depth = len(self.n.sizes)
         if self.n.begin(count, abs(step)):
@@ -372,9 +399,13 @@ class _Walk:
 
     def steps(self, node: Any, name: str) -> int:
         match node.next:
-            case c_ast.UnaryOp(op="p++" | "++" | "p--" | "--" as op, expr=c_ast.ID(name=other)) if other == name:
+            case c_ast.UnaryOp(op="p++" | "++" | "p--" | "--" as op, expr=c_ast.ID(name=other)) if (
+                other == name
+            ):
                 return 1 if "+" in op else -1
-            case c_ast.Assignment(op="+=" | "-=" as op, lvalue=c_ast.ID(name=other), rvalue=by) if other == name:
+            case c_ast.Assignment(op="+=" | "-=" as op, lvalue=c_ast.ID(name=other), rvalue=by) if (
+                other == name
+            ):
                 form = self.affine(by)
                 if form.is_constant and form.const > 0:
                     return form.const if op == "+=" else -form.const
@@ -414,7 +445,9 @@ class _Walk:
         if comparisons is not None:
             self.guarded(node, comparisons, lambda: self.statement(node.iftrue))
             if node.iffalse is not None:
-                self.guarded(node, self.opposite(node.cond, comparisons), lambda: self.statement(node.iffalse))
+                self.guarded(
+                    node, self.opposite(node.cond, comparisons), lambda: self.statement(node.iffalse)
+                )
             return
         yes, no = _single(node.iftrue), _single(node.iffalse)
         if yes is not None and no is not None and yes.op == no.op and _shown(yes.lvalue) == _shown(no.lvalue):
@@ -458,7 +491,9 @@ class _Walk:
         if len(comparisons) == 1 and comparisons[0].relation != "==":
             (each,) = comparisons
             return [replace(each, relation=">=" if each.relation == "<" else "<")]
-        self.fail(node, "else of a condition that is no single < or >", "Write a condition of its own for it.")
+        self.fail(
+            node, "else of a condition that is no single < or >", "Write a condition of its own for it."
+        )
 
     def extreme(self, node: Any) -> tuple[Element, str, Value] | None:
         """``if (x > m) m = x;`` as ``m max= x``."""
@@ -482,7 +517,10 @@ class _Walk:
         if isinstance(node.rvalue, c_ast.TernaryOp):
             chosen = self.comparisons(node.rvalue.cond)
             if chosen is not None:
-                parts = (node.rvalue.iftrue, chosen), (node.rvalue.iffalse, self.opposite(node.rvalue, chosen))
+                parts = (
+                    (node.rvalue.iftrue, chosen),
+                    (node.rvalue.iffalse, self.opposite(node.rvalue, chosen)),
+                )
                 for part, comparisons in parts:
                     one = c_ast.Assignment(node.op, node.lvalue, part, node.coord)
                     self.guarded(node, comparisons, lambda one=one: self.assignment(one))  # type: ignore[misc]
@@ -509,7 +547,11 @@ class _Walk:
                 return ("+", self.negated(other)) if value.op == "-" else (value.op, other)
             if right and not left and value.op != "-":
                 return value.op, self.value(value.left)
-        of = FUNCTIONS.get(_function(value), "") if isinstance(value, c_ast.FuncCall) and _named(value.name) else ""
+        of = (
+            FUNCTIONS.get(_function(value), "")
+            if isinstance(value, c_ast.FuncCall) and _named(value.name)
+            else ""
+        )
         if of in ("max", "min") and value.args is not None and len(value.args.exprs) == 2:
             first, second = value.args.exprs
             if (_shown(first) == target) != (_shown(second) == target):
@@ -640,7 +682,9 @@ class _Walk:
             case c_ast.ID(name="INFINITY" | "HUGE_VAL" | "HUGE_VALF"):
                 return Constant(math.inf, "f32")
             case c_ast.ID(name="FLT_MAX" | "DBL_MAX"):
-                return Constant(float(np.finfo(np.float32 if node.name == "FLT_MAX" else np.float64).max), "f32")
+                return Constant(
+                    float(np.finfo(np.float32 if node.name == "FLT_MAX" else np.float64).max), "f32"
+                )
             case c_ast.ID(name="M_PI"):
                 return Constant(math.pi, "f64")
             case c_ast.ID() | c_ast.ArrayRef() | c_ast.UnaryOp(op="*"):
@@ -654,7 +698,9 @@ class _Walk:
             case c_ast.BinaryOp(op="&&" | "||"):
                 return Apply(_BITS[node.op], (self.truth(node.left), self.truth(node.right)), "bool")
             case c_ast.BinaryOp() if node.op in (*_SIGNS, *_BITS):
-                return self.applied(node, _BITS.get(node.op, node.op), [self.value(node.left), self.value(node.right)])
+                return self.applied(
+                    node, _BITS.get(node.op, node.op), [self.value(node.left), self.value(node.right)]
+                )
             case c_ast.TernaryOp():
                 parts = [self.value(node.iftrue), self.value(node.iffalse)]
                 dtype = self.dtype(node, parts)
@@ -700,8 +746,12 @@ class _Walk:
             return Constant(folded, "f64" if isinstance(folded, float) else "i32")
         dtype = self.dtype(node, operands)
         if function in ("and", "or", "xor", "shl", "shr", "fmod") and dtype in FLOATS:
-            self.fail(node, "a sign of integers beside floating-point numbers", "Write fmodf for a remainder.")
-        return Apply(function, tuple(operands), "bool" if function in _OPPOSITE or function in ("==", "!=") else dtype)
+            self.fail(
+                node, "a sign of integers beside floating-point numbers", "Write fmodf for a remainder."
+            )
+        return Apply(
+            function, tuple(operands), "bool" if function in _OPPOSITE or function in ("==", "!=") else dtype
+        )
 
     def call(self, node: Any) -> Value:
         name = node.name.name
@@ -710,7 +760,9 @@ class _Walk:
             return self.inline(node, self.text.functions[name], arguments)
         function = FUNCTIONS.get(_function(node))
         if function is None:
-            self.text.source.unknown(node.coord.line, node.coord.column, "function", name, dict.fromkeys(_known()))
+            self.text.source.unknown(
+                node.coord.line, node.coord.column, "function", name, dict.fromkeys(_known())
+            )
         takes = TAKES.get(function, 1)
         if len(arguments) != takes:
             self.fail(node, f"{name} takes {takes} arguments, not {len(arguments)}", "Give as many.")
@@ -726,7 +778,7 @@ class _Walk:
         if len(body) != 1 or not isinstance(body[0], c_ast.Return) or len(parameters) != len(arguments):
             self.fail(node, "a call of a function of several statements", "Write it out where it is called.")
         self.inlined += 1
-        if self.inlined > MOST_STATEMENTS or function is self.function:
+        if self.inlined > MOST_INLINED or function is self.function:
             self.fail(node, "functions that call one another", "Write them out.")
         before = self.names
         self.names = {
@@ -738,6 +790,7 @@ class _Walk:
         }
         result = self.value(body[0].expr)
         self.names = before
+        self.inlined -= 1
         return result
 
 
@@ -763,11 +816,22 @@ def _function(node: Any) -> str:
 def _changed(tree: Any) -> set[str]:
     """The names that statements change, loops' heads aside."""
     names: set[str] = set()
-    heads = {id(n) for f in nodes(tree) if isinstance(f, c_ast.For) for h in (f.init, f.next) if h for n in nodes(h)}
+    heads = {
+        id(n)
+        for f in nodes(tree)
+        if isinstance(f, c_ast.For)
+        for h in (f.init, f.next)
+        if h
+        for n in nodes(h)
+    }
     for node in nodes(tree):
         if isinstance(node, c_ast.Assignment) and _named(node.lvalue) and id(node) not in heads:
             names.add(node.lvalue.name)
-        elif isinstance(node, c_ast.UnaryOp) and node.op in ("p++", "++", "p--", "--", "&") and id(node) not in heads:
+        elif (
+            isinstance(node, c_ast.UnaryOp)
+            and node.op in ("p++", "++", "p--", "--", "&")
+            and id(node) not in heads
+        ):
             names |= {node.expr.name} if _named(node.expr) else set()
     return names
 

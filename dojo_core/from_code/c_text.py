@@ -14,6 +14,7 @@ from pycparser import c_ast
 from pycparser.c_parser import CParser, ParseError
 
 from dojo_core.from_code.source import Source
+from dojo_core.program.expressions import TextError
 
 # Of each type's words, in order of the alphabet, the dtype.
 TYPES = {
@@ -25,14 +26,17 @@ TYPES = {
     "uint16_t": "u16", "uint32_t": "u32", "uint64_t": "u64", "size_t": "u64", "ssize_t": "i64",
     "ptrdiff_t": "i64", "intptr_t": "i64", "float32_t": "f32", "float64_t": "f64", "uint": "u32",
 }  # fmt: skip
-_TYPEDEFS = "".join(f"typedef int {name};" for name in TYPES if name.endswith("_t") or name in ("bool", "uint"))
+_TYPEDEFS = "".join(
+    f"typedef int {name};" for name in TYPES if name.endswith("_t") or name in ("bool", "uint")
+)
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)(.*)$")
 _DEFINE = re.compile(r"\s+([A-Za-z_]\w*)\s+\(?\s*([-+]?[\d.][\w.+-]*)\s*\)?\s*")
 _MACRO = re.compile(r"\s+(?:MAX|MIN|max|min)\s*\(")
-_FUNCTION = re.compile(r"\w[\w\s*]*\b\w+\s*\([^;{}]*\)\s*\{")
-_BLANKED = re.compile(r"__attribute__\s*\(\([^()]*\)\)|\b__(?:restrict__|restrict|inline__|inline|extension__)\b")
+_BLANKED = re.compile(
+    r"__attribute__\s*\(\([^()]*\)\)|\b__(?:restrict__|restrict|inline__|inline|extension__)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ def fail(source: Source, node: Any, message: str, remedy: str) -> NoReturn:
 
 def read_text(source: Source) -> Text:
     """The syntax tree. Raises TextError at the place where it is no C."""
-    text = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]) if match[0][0] == "/" else match[0], source.text)
+    text = _COMMENT.sub(
+        lambda match: re.sub(r"[^\n]", " ", match[0]) if match[0][0] == "/" else match[0], source.text
+    )
     defined: dict[str, int | float] = {}
     rows = text.split("\n")
     for number, row in enumerate(rows, 1):
@@ -67,8 +73,13 @@ def read_text(source: Source) -> Text:
             _directive(source, number, directive[1], directive[2], defined)
             rows[number - 1] = ""
     text = _BLANKED.sub(lambda match: " " * len(match[0]), "\n".join(rows))
-    bare = _FUNCTION.search(text) is None
-    tree = _parsed(source, f"void own(void) {{\n#line 1\n{text}\n}}" if bare else text)
+    tree = _tree(source, text)
+    bare = isinstance(tree, TextError)
+    if isinstance(tree, TextError):
+        alone = _tree(source, f"void own(void) {{\n#line 1\n{text}\n}}")
+        if isinstance(alone, TextError):  # whichever came further was meant
+            raise max(alone, tree, key=lambda fault: (fault.line, fault.column))
+        tree = alone
     functions: dict[str, Any] = {}
     arrays: list[Any] = []
     for node in tree.ext:
@@ -96,7 +107,10 @@ def _directive(source: Source, number: int, name: str, rest: str, defined: dict[
     if name == "define" and (_MACRO.match(rest) or len(rest.split()) < 2):
         return
     source.fail(
-        number, 1, f"#{name}, which is not expanded", "Write numbers as #define N 1024, and the rest as C itself."
+        number,
+        1,
+        f"#{name}, which is not expanded",
+        "Write numbers as #define N 1024, and the rest as C itself.",
     )
 
 
@@ -111,19 +125,24 @@ def number_of(literal: str) -> int | float:
     return value
 
 
-def _parsed(source: Source, text: str) -> Any:
+def _tree(source: Source, text: str) -> Any:
+    """The syntax tree, or the fault at the place where there is none."""
     try:
-        return CParser().parse(f"{_TYPEDEFS}\n#line 1\n{text}")
-    except ParseError as error:
-        match = re.match(r".*?:(\d+):(\d+): (.*)", str(error))
-        line, column, message = (int(match[1]), int(match[2]), match[3]) if match else (1, 1, str(error))
-        told = re.sub(r"^before: (.*)", r"something is wrong before \1", message.strip(": ")) or "this is no C"
-        line = min(line, len(source.lines)) or 1
-        source.fail(line, column, told[:1].lower() + told[1:], "C's parser stops here: mend this place.")
-    except RecursionError:
-        source.fail(1, 1, "expressions too deep within one another", "Name parts of them.")
-    except AssertionError:
-        source.fail(1, 1, "a text that C's parser does not take", "Write one plain function over arrays.")
+        try:
+            return CParser().parse(f"{_TYPEDEFS}\n#line 1\n{text}")
+        except ParseError as error:
+            match = re.match(r".*?:(\d+):(\d+): (.*)", str(error))
+            line, column, message = (int(match[1]), int(match[2]), match[3]) if match else (1, 1, str(error))
+            told = re.sub(r"^before: (.*)", r"something is wrong before \1", message.strip(": "))
+            line = min(line, len(source.lines)) or 1
+            told = told[:1].lower() + told[1:] or "this is no C"
+            source.fail(line, column, told, "C's parser stops here: mend this place.")
+        except RecursionError:
+            source.fail(1, 1, "expressions too deep within one another", "Name parts of them.")
+        except AssertionError:
+            source.fail(1, 1, "a text that C's parser does not take", "Write one plain function over arrays.")
+    except TextError as fault:
+        return fault
 
 
 def nodes(tree: Any) -> Iterator[Any]:

@@ -190,10 +190,20 @@ class _Run:
         sizes = array.sizes if len(array.sizes) == len(subscripts) else (len(array.cells),) * len(subscripts)
         for k, (subscript, size) in enumerate(zip(subscripts, sizes, strict=True)):
             if not 0 <= subscript < size and (k or subscript < 0):
-                fail(self.text.source, node, f"a subscript {subscript} outside of {size}", "Stay within the array.")
+                fail(
+                    self.text.source,
+                    node,
+                    f"a subscript {subscript} outside of {size}",
+                    "Stay within the array.",
+                )
             at = at * size + subscript
         if at >= len(array.cells):
-            fail(self.text.source, node, f"a place {at} outside of {len(array.cells)}", "Stay within the array.")
+            fail(
+                self.text.source,
+                node,
+                f"a place {at} outside of {len(array.cells)}",
+                "Stay within the array.",
+            )
         return array, at
 
     def store(self, node: Any, value: Number) -> None:
@@ -241,7 +251,9 @@ class _Run:
         if name in self.text.functions:
             function = self.text.functions[name]
             parameters = [each.name for each in function.decl.type.args.params]
-            inner = _Run(self.text, {**self.text.defined, **dict(zip(parameters, arguments, strict=True))}, self.steps)
+            inner = _Run(
+                self.text, {**self.text.defined, **dict(zip(parameters, arguments, strict=True))}, self.steps
+            )
             value = inner.value(function.body.block_items[0].expr)
             self.steps = inner.steps
             return value
@@ -267,7 +279,9 @@ def run(text: Text, function: Any, sizes: Mapping[str, int], inputs: Arrays, pro
         cells = [0 if whole else math.nan] * math.prod(shape) if before is None else before.ravel().tolist()
         arrays[name] = _Array(cells, shape, whole)
     given = [node.name for node in text.globals]
-    given += [node.name for node in (function.decl.type.args.params if function.decl.type.args else ()) if node.name]
+    given += [
+        node.name for node in (function.decl.type.args.params if function.decl.type.args else ()) if node.name
+    ]
     for name in given:
         if identifier(name) in arrays and name not in sizes:
             walk.names[name] = arrays[identifier(name)]

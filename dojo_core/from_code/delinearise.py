@@ -93,6 +93,9 @@ def _strides(places: Sequence[_Place]) -> tuple[int, ...]:
     for stride in candidates:
         if found and found[-1] % stride:
             continue
+        parts = [_split(p.forms, (*found, stride), p.sizes)[-1] for p in places]
+        if all(part.is_constant for part in parts):  # steps along one dimension
+            continue
         if all(_splits(p, (*found, stride)) for p in places):
             found = (*found, stride)
     return found

@@ -20,6 +20,11 @@ from dojo_core.from_code.numeric import Numeric
 from dojo_core.from_code.symbolic import Symbolic
 from dojo_core.primitives import Array, BuildError
 
+
+class Never(BuildError):
+    """What no shapes mend."""
+
+
 Algebra = Numeric | Symbolic
 Value = Any  # an array of the algebra, or a number
 Axis = int | tuple[int, ...] | list[int] | None
@@ -41,7 +46,7 @@ class Function:
             bound = signature.bind(m, *arguments, **named)
         except TypeError:
             takes = ", ".join(list(signature.parameters)[1:])
-            raise BuildError(f"{self.name} takes {takes}.") from None
+            raise Never(f"{self.name} takes {takes}.") from None
         if self.judge is not None and isinstance(m, Numeric):
             return self.judge(*bound.args[1:], **bound.kwargs)
         return self.call(*bound.args, **bound.kwargs)
@@ -112,7 +117,7 @@ def elementwise(m: Algebra, name: str, *operands: Value) -> Value:
     """One function of the text form over arrays and numbers; of numbers alone, a number."""
     for each in operands:
         if not (is_array(each) or is_number(each)):
-            raise BuildError(f"{_shown(each)} is neither an array nor a number.")
+            raise Never(f"{_shown(each)} is neither an array nor a number.")
     if all(map(is_number, operands)):
         return _of_numbers(name, operands)
     values = operands[1:] if name == "select" else operands
@@ -142,9 +147,9 @@ def _is_bool(x: Value) -> bool:
 
 def _of_numbers(name: str, operands: Sequence[int | float]) -> int | float | bool:
     if name == "pow" and abs(operands[1]) > 64:
-        raise BuildError("A power of more than 64 of a number is not worked out: write its value.")
+        raise Never("A power of more than 64 of a number is not worked out: write its value.")
     if name in ("shl", "shr") and abs(operands[1]) > 62:
-        raise BuildError("A shift by more than 62 is not worked out: write its value.")
+        raise Never("A shift by more than 62 is not worked out: write its value.")
     whole = all(isinstance(each, int) for each in operands)
     try:
         with np.errstate(all="ignore"):
@@ -157,7 +162,7 @@ def _of_numbers(name: str, operands: Sequence[int | float]) -> int | float | boo
     except (ArithmeticError, ValueError, TypeError) as error:
         raise BuildError(f"{name} of {', '.join(map(str, operands))} has no value: {error}.") from None
     if isinstance(value, complex) or (isinstance(value, int) and abs(value) >= 2**62):
-        raise BuildError(f"{name} of {', '.join(map(str, operands))} is no number of 64 bits.")
+        raise Never(f"{name} of {', '.join(map(str, operands))} is no number of 64 bits.")
     return int(value) if whole and isinstance(value, float) and value.is_integer() and name != "/" else value
 
 
@@ -683,12 +688,16 @@ def pad(m: Algebra, x: Value, pads: Any, mode: str = "constant", value: float = 
 
 
 @function("conv1d")
-def conv1d(m: Algebra, x: Value, weight: Value, bias: Value = None, stride: Any = 1, padding: Any = 0) -> Value:
+def conv1d(
+    m: Algebra, x: Value, weight: Value, bias: Value = None, stride: Any = 1, padding: Any = 0
+) -> Value:
     return _convolution(m, 1, x, weight, bias, stride, padding)
 
 
 @function("conv2d")
-def conv2d(m: Algebra, x: Value, weight: Value, bias: Value = None, stride: Any = 1, padding: Any = 0) -> Value:
+def conv2d(
+    m: Algebra, x: Value, weight: Value, bias: Value = None, stride: Any = 1, padding: Any = 0
+) -> Value:
     return _convolution(m, 2, x, weight, bias, stride, padding)
 
 

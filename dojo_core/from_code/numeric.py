@@ -39,21 +39,23 @@ _SCANS: dict[str, Any] = {"+": np.add, "*": np.multiply, "max": np.maximum, "min
 _DTYPES = {"f32": np.float64, "f64": np.float64, "bool": np.bool_, "i32": np.int64, "i64": np.int64}
 
 
-def bounded(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape that is not too large for a check. Raises BuildError."""
-    if math.prod(shape) > MOST_CELLS or len(shape) > 12:
-        raise BuildError(f"An array of the shape {list(shape)} is larger than what is checked.")
-    return tuple(shape)
-
-
 class Numeric:
     """The algebra of ``functions.py`` on NumPy's arrays."""
 
-    exact = True  # has results, by which others are judged
+    def __init__(self, most: int = MOST_CELLS) -> None:
+        self.most = most  # cells of an array
+
+    def bounded(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """A shape that is not too large. Raises BuildError."""
+        if math.prod(shape) > self.most or len(shape) > 12:
+            raise BuildError(f"An array of the shape {list(shape)} is larger than what is checked.")
+        return tuple(shape)
 
     def input(self, name: str, shape: Sequence[int], dtype: str, values: Values | None = None) -> Values:
         """``values``, or ones."""
-        return np.ones(bounded(shape), _DTYPES[dtype]) if values is None else values.astype(_DTYPES[dtype])
+        return (
+            np.ones(self.bounded(shape), _DTYPES[dtype]) if values is None else values.astype(_DTYPES[dtype])
+        )
 
     def shape(self, x: Values) -> tuple[int, ...]:
         return np.shape(x)
@@ -62,7 +64,7 @@ class Numeric:
         return np.asarray(x).dtype.kind == "f"
 
     def call(self, function: str, *operands: Any) -> Any:
-        bounded(np.broadcast_shapes(*map(np.shape, operands)))
+        self.bounded(np.broadcast_shapes(*map(np.shape, operands)))
         with np.errstate(all="ignore"):
             return np.asarray(FUNCTIONS[function](*operands))
 
@@ -82,8 +84,10 @@ class Numeric:
     def contract(
         self, names: Sequence[tuple[str, ...]], wanted: tuple[str, ...], arrays: Sequence[Values]
     ) -> Values:
-        sizes = {n: s for each, a in zip(names, arrays, strict=True) for n, s in zip(each, a.shape, strict=True)}
-        if math.prod(sizes.values()) > MOST_CELLS:
+        sizes = {
+            n: s for each, a in zip(names, arrays, strict=True) for n, s in zip(each, a.shape, strict=True)
+        }
+        if math.prod(sizes.values()) > self.most:
             raise BuildError(f"A contraction over {len(sizes)} axes is larger than what is checked.")
         number = {name: k for k, name in enumerate(sizes)}
         operands: list[Any] = []
@@ -98,7 +102,7 @@ class Numeric:
         return np.reshape(x, tuple(shape))
 
     def broadcast(self, x: Values, shape: Sequence[int]) -> Values:
-        return np.broadcast_to(x, bounded(shape))
+        return np.broadcast_to(x, self.bounded(shape))
 
     def slice(self, x: Values, axis: int, start: int | None, stop: int | None, step: int) -> Values:
         return np.asarray(x[(slice(None),) * axis + (slice(start, stop, step),)])
@@ -110,7 +114,7 @@ class Numeric:
         return np.concatenate(list(arrays), axis=axis)
 
     def pad(self, x: Values, pads: Sequence[tuple[int, int]], mode: str, value: float) -> Values:
-        bounded([size + sum(ends) for size, ends in zip(x.shape, pads, strict=True)])
+        self.bounded([size + sum(ends) for size, ends in zip(x.shape, pads, strict=True)])
         more: dict[str, Any] = {"constant_values": value} if mode == "constant" else {}
         return np.asarray(np.pad(x, pads, mode, **more))  # type: ignore[call-overload]
 
@@ -119,8 +123,7 @@ class Numeric:
         return np.asarray(view[(slice(None),) * axis + (slice(None, None, stride),)])
 
     def iterator(self, shape: Sequence[int], axis: int) -> Values:
-        return np.indices(bounded(shape))[axis]
+        return np.indices(self.bounded(shape))[axis]
 
     def filled(self, value: float, shape: Sequence[int], dtype: str) -> Values:
-        return np.full(bounded(shape), value, _DTYPES[dtype])
-
+        return np.full(self.bounded(shape), value, _DTYPES[dtype])

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from dojo_core.from_code import functions
-from dojo_core.from_code.functions import FUNCTIONS, Algebra, elementwise, is_array, is_number
+from dojo_core.from_code.functions import FUNCTIONS, Algebra, Never, elementwise, is_array, is_number
 from dojo_core.from_code.source import Declared, Source, axes_of, shapes_of_comment
 from dojo_core.primitives import BuildError
 from dojo_core.program.expressions import TextError
@@ -32,7 +32,21 @@ _SIGNS: dict[type, str] = {
     ast.USub: "neg", ast.Invert: "not",
 }  # fmt: skip
 
-_MODULES = {"np", "numpy", "jnp", "torch", "F", "math", "nn", "jax", "cp", "linalg", "functional", "special", "scipy"}
+_MODULES = {
+    "np",
+    "numpy",
+    "jnp",
+    "torch",
+    "F",
+    "math",
+    "nn",
+    "jax",
+    "cp",
+    "linalg",
+    "functional",
+    "special",
+    "scipy",
+}
 _NAMES: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
 _DTYPES = {
     "float32": "f32", "float64": "f64", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64",
@@ -94,7 +108,11 @@ def read(source: Source) -> Kernel:
     elif body:
         inputs, declared = (*drawn, *_free(body, {*definitions, *drawn})), drawn
         last = body[-1]
-        name = last.targets[0].id if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name) else "own"
+        name = (
+            last.targets[0].id
+            if isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name)
+            else "own"
+        )
     else:
         source.fail(1, 1, "nothing is computed", "Write an expression over arrays, such as: y = x @ w")
     if len(inputs) > MOST_INPUTS:
@@ -111,7 +129,9 @@ def _parsed(source: Source) -> ast.Module:
         return ast.parse(source.text)
     except SyntaxError as error:
         message = error.msg[:1].lower() + error.msg[1:]
-        source.fail(error.lineno or 1, error.offset or 1, message, "Python's parser stops here: mend this place.")
+        source.fail(
+            error.lineno or 1, error.offset or 1, message, "Python's parser stops here: mend this place."
+        )
     except (ValueError, RecursionError, MemoryError):
         source.fail(1, 1, "a text that Python's parser does not take", "Write shorter expressions.")
 
@@ -119,7 +139,9 @@ def _parsed(source: Source) -> ast.Module:
 def _fail(source: Source, node: ast.AST, message: str, remedy: str, misfit: bool = False) -> NoReturn:
     line = getattr(node, "lineno", 1)
     text = source.lines[line - 1] if line <= len(source.lines) else ""
-    column = len(text.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore"))  # Python counts bytes
+    column = len(
+        text.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")
+    )  # Python counts bytes
     source.fail(line, column + 1, message, remedy, misfit)
 
 
@@ -128,13 +150,19 @@ def _comments(source: Source) -> dict[str, Declared]:
     declared: dict[str, Declared] = {}
     with suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and token.string[:3] in ('"""', "'''")):
+            if token.type == tokenize.COMMENT or (
+                token.type == tokenize.STRING and token.string[:3] in ('"""', "'''")
+            ):
                 declared.update(shapes_of_comment(token.string))
     return declared
 
 
 def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _is_constant(node: ast.stmt) -> bool:
@@ -153,7 +181,11 @@ def _drawn(body: Sequence[ast.stmt]) -> dict[str, Declared]:
     inputs: dict[str, Declared] = {}
     for node in body:
         name, value = _target(node), getattr(node, "value", None)
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "astype":
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr == "astype"
+        ):
             value = value.func.value
         if not name or not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
             continue
@@ -162,7 +194,9 @@ def _drawn(body: Sequence[ast.stmt]) -> dict[str, Declared]:
         given = [k.value for k in value.keywords if k.arg in ("size", "shape")] or list(value.args)
         if len(given) == 1 and isinstance(given[0], ast.Tuple | ast.List):
             given = list(given[0].elts)
-        sizes = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, int)]
+        sizes = [
+            each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, int)
+        ]
         if len(sizes) == len(given):
             inputs[name] = Declared(tuple(map(str, sizes)), "i32" if value.func.attr == "randint" else "f32")
     return inputs
@@ -228,14 +262,14 @@ _BUILTINS: dict[str, Callable[..., Any]] = {
 
 def _several(x: Any) -> Any:
     if not isinstance(x, tuple | list):
-        raise BuildError("An array is not gone through element by element.")
+        raise Never("An array is not gone through element by element.")
     return x
 
 
 def _range(limits: Sequence[int]) -> range:
     whole = range(*limits)
     if len(whole) > 64:
-        raise BuildError("A loop of more than 64 rounds is not unrolled: write over whole arrays, or a loop in C.")
+        raise Never("A loop of more than 64 rounds is not unrolled: write over whole arrays, or a loop in C.")
     return whole
 
 
@@ -344,7 +378,9 @@ class Walk:
     def truth(self, test: ast.expr) -> bool:
         value = self.value(test)
         if is_array(value):
-            self.fail(test, "a condition on an array's values", "Write np.where(condition, a, b) in its place.")
+            self.fail(
+                test, "a condition on an array's values", "Write np.where(condition, a, b) in its place."
+            )
         return bool(value)
 
     def assign(self, target: ast.expr, value: Any) -> None:
@@ -353,7 +389,9 @@ class Walk:
                 self.names[name] = value
             case ast.Tuple(parts) | ast.List(parts):
                 if not isinstance(value, tuple | list) or len(value) != len(parts):
-                    self.fail(target, f"{len(parts)} names for what are not as many values", "Name each value.")
+                    self.fail(
+                        target, f"{len(parts)} names for what are not as many values", "Name each value."
+                    )
                 for part, each in zip(parts, value, strict=True):
                     self.assign(part, each)
             case _:
@@ -383,6 +421,8 @@ class Walk:
             self.fail(node, f"more than {MOST_DEPTH} expressions within one another", "Name parts of it.")
         try:
             return self._value(node)
+        except Never as error:
+            self.fail(node, _sentence(error), "Write it otherwise here.")
         except BuildError as error:
             self.fail(node, _sentence(error), "Look at the shapes here.", misfit=True)
         except (ValueError, IndexError, TypeError, ArithmeticError) as error:
@@ -456,7 +496,11 @@ class Walk:
         if name in _NAMES:
             return _NAMES[name]
         self.kernel.source.unknown(
-            node.lineno, node.col_offset + 1, "name", name, {**self.names, **FUNCTIONS}  # type: ignore[attr-defined]
+            node.lineno,
+            node.col_offset + 1,
+            "name",
+            name,
+            {**self.names, **FUNCTIONS},  # type: ignore[attr-defined]
         )
 
     def either(self, sign: ast.boolop, values: Sequence[ast.expr]) -> Any:
@@ -552,7 +596,11 @@ class Walk:
             if 1 in shape or 0 in shape:
                 self.fail(node, "an array of indices beside numbers or new axes", "Take one after the other.")
             return m.take(x, gathered[1], gathered[0])
-        return m.reshape(x, [size for size in shape if size]) if 0 in shape or any(each is None for each in asked) else x
+        return (
+            m.reshape(x, [size for size in shape if size])
+            if 0 in shape or any(each is None for each in asked)
+            else x
+        )
 
     def attribute(self, node: ast.expr, of: ast.expr, name: str) -> Any:
         if self.is_module(of):
@@ -619,7 +667,13 @@ class Walk:
         self.fail(node, "a call of what is no function's name", "Call functions by their names.")
 
     def known(
-        self, node: ast.Call, called: ast.expr, name: str, given: list[Any], named: dict[str, Any], of_array: bool
+        self,
+        node: ast.Call,
+        called: ast.expr,
+        name: str,
+        given: list[Any],
+        named: dict[str, Any],
+        of_array: bool,
     ) -> Any:
         """A function of NumPy or PyTorch, or a method of an array; where both differ, as the text's does."""
         if name in _SAME and given and is_array(given[0]):
@@ -635,7 +689,11 @@ class Walk:
             return sizes[given[1]] if len(given) == 2 else sizes
         if name == "transpose" and self.torch_swaps(given):
             name = "swapaxes"
-        if name in ("var", "std") and self.kernel.torch and not {"unbiased", "correction", "ddof"} & named.keys():
+        if (
+            name in ("var", "std")
+            and self.kernel.torch
+            and not {"unbiased", "correction", "ddof"} & named.keys()
+        ):
             named["ddof"] = 1
         if name not in FUNCTIONS:
             column = (called.end_col_offset or 0) - len(name) + 1
@@ -691,7 +749,11 @@ class Walk:
     def inside(self, values: dict[str, Any], run: Callable[[], Any]) -> Any:
         """With names of a function's own, and the text's."""
         if self.depth > MOST_DEPTH // 2:
-            self.fail(self.kernel.main or self.kernel.body[0], "functions that call one another too deeply", "Write them out.")
+            self.fail(
+                self.kernel.main or self.kernel.body[0],
+                "functions that call one another too deeply",
+                "Write them out.",
+            )
         before = self.names
         self.names = {**before, **values}
         self.depth += 8

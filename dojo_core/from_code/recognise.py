@@ -54,22 +54,26 @@ FOREIGN = (
     Foreign(r"^[ \t]*(?:module\s*\{|func\.func\b|%\w+\s*=)", "MLIR or LLVM's text", _LOOPS),
     Foreign(r"^[ \t]*(?:subroutine|program)\s+\w+|^[ \t]*do\s+\w+\s*=\s*\w+\s*,", "Fortran", _LOOPS),
     Foreign(r"\bfn\s+\w+\s*[(<]|\blet\s+mut\b", "Rust", _LOOPS),
-    Foreign(r"\b(?:function|const|let)\s+\w+\s*(?:\(|=).*[{;]|=>\s*\{", "JavaScript", _LOOPS),
+    Foreign(r"\b(?:function|const|let)\s+\w+\s*(?:\(|=).{0,200}[{;]|=>\s*\{", "JavaScript", _LOOPS),
     Foreign(r"\\(?:sum|frac|begin|mathbf|cdot)\b", "LaTeX", "Write the formula in NumPy, or as an einsum: ij,jk->ik."),
     Foreign(r"^[ \t]*(?:\{|\[)\s*[\"{\[]", "JSON", "Paste a program, a saved game, NumPy or C."),
     Foreign(r"\b(?:template\s*<|std::|public:|auto\s+\w+\s*=)", "C++", "Write it as a plain C function over arrays."),
 )  # fmt: skip
 
-_BUFFER = re.compile(r"^[ \t]*\w+\s+[a-z]+\d\w*\s*\[.*\]\s*(heap|stack|register|shared|local)\b", re.MULTILINE)
+_BUFFER = re.compile(
+    r"^[ \t]*\w+\s+[a-z]+\d\w*\s*\[.*\]\s*(heap|stack|register|shared|local)\b", re.MULTILINE
+)
 _HEADER = re.compile(r"^[ \t]*kernel\s+\w+\s*$", re.MULTILINE | re.IGNORECASE)
 _C = re.compile(
     r"\bfor\s*\(|^[ \t]*#\s*(?:include|define|pragma)\b"
     r"|\b(?:void|float|double|int|long|size_t|unsigned|u?int\d+_t)\b[\w\s*]{0,80}?\b\w+\s*(?:\(|\[|=|;)",
     re.MULTILINE,
 )
-_EINSUM = re.compile(r"\s*[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*\s*->\s*[A-Za-z]*\s*|\s*[a-z]{1,8}(?:\s*,\s*[a-z]{1,8})+\s*")
+_EINSUM = re.compile(
+    r"\s*[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*\s*->\s*[A-Za-z]*\s*|\s*[a-z]{1,8}(?:\s*,\s*[a-z]{1,8})+\s*"
+)
 _PYTHON = re.compile(
-    r"^[ \t]*(?:def|import|from|return|lambda)\b|\b(?:np|numpy|torch|jnp|F)\.\w|^[ \t]*\w+\s*=[^=]|\w+\s*\(",
+    r"^[ \t]*(?:def|import|from|return|lambda)\b|\b(?:np|numpy|torch|jnp|F)\.\w|^[ \t]*\w+\s*=[^=]|\b\w+\s*\(",
     re.MULTILINE,
 )
 

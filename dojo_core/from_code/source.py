@@ -15,7 +15,7 @@ LONGEST = 16 * 1024  # characters of a text that is translated
 NESTED = 64  # brackets within one another: parsers recurse over them
 LARGEST_SIZE = 2**24  # of an axis that is asked for
 
-SAY_SHAPES = "Say the shapes in a comment, such as: # x[m, n], w[n]"
+SAY_SHAPES = "Say of which shapes the arrays are, in a comment such as # x[m, n], w[n] above it."
 
 
 class Misfit(TextError):
@@ -48,7 +48,9 @@ class Source:
             for column, sign in enumerate(line, 1):
                 level += (sign in "([{") - (sign in ")]}")
                 if level > NESTED:
-                    self.fail(number, column, f"more than {NESTED} brackets within one another", "Name parts.")
+                    self.fail(
+                        number, column, f"more than {NESTED} brackets within one another", "Name parts."
+                    )
 
     def fail(self, line: int, column: int, message: str, remedy: str, misfit: bool = False) -> NoReturn:
         """Raise a TextError at a place that counts from 1."""
@@ -62,7 +64,9 @@ class Source:
         self.fail(line, column, f"there is no {what} {name}", remedy)
 
 
-_SHAPE = re.compile(rf"\b([A-Za-z_]\w*)\s?:?\s?[\[(]([\w\s,]*)[\])](?:\s?({'|'.join(NUMBER_DTYPES)})\b)?", re.ASCII)
+_SHAPE = re.compile(
+    rf"\b([A-Za-z_]\w*)\s?:?\s?[\[(]([\w\s,]*)[\])](?:\s?({'|'.join(NUMBER_DTYPES)})\b)?", re.ASCII
+)
 
 
 def shapes_of_comment(comment: str) -> dict[str, Declared]:

@@ -15,8 +15,6 @@ MOST_NODES = 600  # of a program in the making: a text form has fewer
 class Symbolic:
     """The algebra of ``functions.py`` on arrays of a kernel in the making."""
 
-    exact = False
-
     def __init__(self, b: Builder) -> None:
         self.b = b
 

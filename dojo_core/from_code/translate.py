@@ -35,6 +35,7 @@ _LEAST = 16
 _SMALL = (
     (5, 4, 7, 3, 6, 9), (11, 9, 8, 7, 6, 5, 3, 2), (4, 6, 8, 10, 12, 14), (8, 16, 24, 32, 40, 48)
 )  # fmt: skip
+TRIED_CELLS = 2**18  # of an array while shapes are tried
 TOLERANCE = 1e-9  # of a difference between two float64 evaluations, relative to the largest value
 
 
@@ -161,7 +162,9 @@ class PythonReading:
             raise TextError(str(error).rstrip("."), "Look at the shapes and the sizes.") from error
         fault = program_fault(program)
         if fault is not None:
-            raise TextError(fault.splitlines()[0].rstrip("."), "Write it otherwise, or in the Dojo's own form.")
+            raise TextError(
+                fault.splitlines()[0].rstrip("."), "Write it otherwise, or in the Dojo's own form."
+            )
         return program
 
     def values(self, sizes: Mapping[str, int], inputs: Values) -> Values:
@@ -186,7 +189,7 @@ def read_python(source: Source) -> PythonReading:
     kernel = python.read(source)
 
     def attempt(shapes: Mapping[str, tuple[int, ...]]) -> Came:
-        m = Numeric()
+        m = Numeric(TRIED_CELLS)
         walk = python.Walk(kernel, m)
         try:
             given = {

@@ -17,7 +17,10 @@ from dojo_core.service.view import Json
 from dojo_core.targets.registry import UnknownTarget
 
 MOST_SIZES = 24
-_REPLAYED = {"game": "A saved game: it is replayed when you play it.", "line": "A line: it is replayed when you play it."}
+_REPLAYED = {
+    "game": "A saved game: it is replayed when you play it.",
+    "line": "A line: it is replayed when you play it.",
+}
 
 
 def program_of(text: str, sizes: Mapping[str, int]) -> Program:

@@ -30,6 +30,7 @@ class StartView {
     this.root = el("div", { class: "start" });
     this.drawn = null;
     this.own = { text: "", policy: "", target: "", sizes: new Map() };
+    this.place = null; // line and column of the text's first mistake
     this.looked = 0; // the number of the text that was last sent to be looked at
     this.shapes = new Map(); // as typed, by kernel
   }
@@ -49,7 +50,7 @@ class StartView {
     this.root.replaceChildren(
       el("header", { class: "welcome" }, el("h1", {}, "The Dojo"),
         el("p", {}, "Make a kernel fast, one move at a time. Every move keeps the program's meaning; its measured time is your score. ",
-          el("strong", {}, "Pick a kernel to begin.")), this.newcomer(start)),
+          el("strong", {}, "Pick a kernel to begin, or paste your own code.")), this.newcomer(start)),
       el("div", { class: "start-columns" },
         el("div", {}, this.games(start.games), this.settings(start),
           this.kernels(start.groups), this.faults(start.faults)),
@@ -150,7 +151,7 @@ class StartView {
       el("p", { class: "quiet" }, "Paste a program of the Dojo, NumPy or PyTorch, an einsum, loops in C, or a saved game. It is read, never run."),
       el("div", { class: "own-examples" }, el("span", { class: "quiet" }, "Examples: "), ...EXAMPLES.map(([name, text]) =>
         el("button", { class: "small", type: "button", onclick: () => { this.area.value = text; this.typed(0); this.area.focus(); } }, name))),
-      this.area, this.error("text"), this.told, this.fields, this.translation,
+      this.area, this.error("text", () => this.showPlace()), this.told, this.fields, this.translation,
       el("div", { class: "own-foot" },
         el("button", { class: "small", type: "button", title: "Choose a file and play it", onclick: () => file.click() }, "Play a file…"), file,
         el("button", { class: "small primary", type: "button", onclick: play }, "Play this")),
@@ -195,6 +196,17 @@ class StartView {
     show(this.fields, Boolean(sizes.length));
   }
 
+  /** The place of a mistake, selected in the text: to the end of the word that begins there. */
+  showPlace() {
+    if (!this.place) return;
+    const [line, column] = this.place;
+    const before = this.area.value.split("\n").slice(0, line - 1).reduce((sum, row) => sum + row.length + 1, 0);
+    const start = before + column - 1;
+    const word = /^\w+|^./.exec(this.area.value.slice(start));
+    this.area.focus();
+    this.area.setSelectionRange(start, start + (word ? word[0].length : 0));
+  }
+
   size(name, size) {
     const field = el("input", { class: "field", type: "text", inputmode: "numeric", value: size, "aria-label": `Size ${name}` });
     field.addEventListener("input", () => { this.own.sizes.set(name, field.value.trim() || size); this.typed(); });
@@ -220,8 +232,8 @@ class StartView {
     return card;
   }
 
-  error(place) {
-    const node = el("pre", { class: place === "text" ? "mono text-error" : "text-error", role: "alert", hidden: true });
+  error(place, onclick = null) {
+    const node = el("pre", { class: place === "text" ? "mono text-error" : "text-error", role: "alert", hidden: true, onclick });
     this.errors.set(place, node);
     return node;
   }
@@ -238,5 +250,6 @@ class StartView {
     this.drafted(draft);
     const current = draft && draft.client === this.board.client && draft.number === this.looked;
     if (errors.text || current) this.tell("text", errors.text || draft.error);
+    this.place = current && draft.line ? [draft.line, draft.column] : null;
   }
 }
