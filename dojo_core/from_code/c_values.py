@@ -32,9 +32,9 @@ def _real(function: Callable[[float], float]) -> Callable[..., Number]:
 
 
 _FUNCTIONS: dict[str, Callable[..., Number]] = {
-    **{name: _real(getattr(np, name)) for name in "sqrt exp exp2 expm1 log log2 log1p sin cos tan".split()},
-    **{name: _real(getattr(np, name)) for name in "sinh cosh tanh floor ceil trunc rint fabs".split()},
-    **{f"a{name}": _real(getattr(np, f"arc{name}")) for name in "sin cos tan sinh cosh tanh".split()},
+    **{name: _real(getattr(np, name)) for name in ["sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan"]},
+    **{name: _real(getattr(np, name)) for name in ["sinh", "cosh", "tanh", "floor", "ceil", "trunc", "rint", "fabs"]},
+    **{f"a{name}": _real(getattr(np, f"arc{name}")) for name in ["sin", "cos", "tan", "sinh", "cosh", "tanh"]},
     "nearbyint": _real(np.rint), "erf": lambda x: math.erf(x), "abs": abs, "labs": abs,
     "isnan": lambda x: int(math.isnan(x)), "isinf": lambda x: int(math.isinf(x)),
     "pow": lambda x, y: float(np.power(np.float64(x), np.float64(y))),

@@ -8,7 +8,7 @@ a second time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 
@@ -105,9 +105,9 @@ def _ranks(
     """A size, a longer one, and the rank of each input with which the text goes through."""
     open_names = [name for name in inputs if name not in declared]
     choices = [_likely(name) for name in open_names]
-    order = product(*(range(len(each)) for each in choices))
+    order: Iterable[tuple[int, ...]] = product(*(range(len(each)) for each in choices))
     if len(open_names) < 6:
-        order = iter(sorted(order, key=lambda places: (sum(places), max(places))))
+        order = sorted(order, key=lambda places: (sum(places), max(places)))
     tried = list(islice(order, MOST_TRIES))
     first: Misfit | None = None
     for size, longer in SIZES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -90,7 +90,7 @@ def size_of(name: str, value: int) -> int:
     return value
 
 
-def sizes_of(said: list[str]) -> dict[str, int]:
+def sizes_of(said: Sequence[str]) -> dict[str, int]:
     """Sizes by name from ``m=512`` each. Raises TextError for another form."""
     sizes: dict[str, int] = {}
     for each in said:

@@ -13,12 +13,13 @@ import numpy as np
 from dojo_core.faults import program_fault
 from dojo_core.from_code import c, python
 from dojo_core.from_code.c_values import TooLong
-from dojo_core.from_code.functions import spec_of
 from dojo_core.from_code.numeric import MOST_CELLS, Numeric
+from dojo_core.from_code.products import spec_of
 from dojo_core.from_code.recognise import foreign, kind_of
 from dojo_core.from_code.shapes import Came, axes_of_inputs
 from dojo_core.from_code.source import SAY_SHAPES, Declared, Misfit, Source, size_of
 from dojo_core.from_code.symbolic import Symbolic
+from dojo_core.from_code.walk import Walk
 from dojo_core.primitives import Builder, BuildError, identifier
 from dojo_core.program.expressions import TextError
 from dojo_core.program.interpret import interpret
@@ -42,10 +43,17 @@ TOLERANCE = 1e-9  # of a difference between two float64 evaluations, relative to
 class Reading(Protocol):
     """A text that was read, whose sizes are open."""
 
-    name: str
-    axes: Mapping[str, tuple[str, ...]]  # of each input: names of sizes, or numbers; empty: as the program's
-    sizes: Mapping[str, int]  # by name, as the text has them
-    notes: tuple[str, ...]
+    @property
+    def axes(self) -> Mapping[str, tuple[str, ...]]:
+        """Of each input: names of sizes, or numbers; empty: as the program's."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """By name, as the text has them."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not word for word the same in the program."""
 
     def program(self, sizes: Mapping[str, int]) -> Program:
         """Raises TextError."""
@@ -155,7 +163,7 @@ class PythonReading:
                 name: m.input(names[name], self._shape(name, sizes), self._dtype(name))
                 for name in self.kernel.inputs
             }
-            for name, array in python.Walk(self.kernel, m).results(given).items():
+            for name, array in Walk(self.kernel, m).results(given).items():
                 b.output(identifier(name), array)
             program = b.program()
         except BuildError as error:
@@ -181,7 +189,7 @@ class PythonReading:
             }
         except BuildError as error:
             raise TextError(str(error).rstrip("."), "Take smaller sizes.") from error
-        return {identifier(n): v for n, v in python.Walk(self.kernel, m).results(given).items()}
+        return {identifier(n): v for n, v in Walk(self.kernel, m).results(given).items()}
 
 
 def read_python(source: Source) -> PythonReading:
@@ -190,7 +198,7 @@ def read_python(source: Source) -> PythonReading:
 
     def attempt(shapes: Mapping[str, tuple[int, ...]]) -> Came:
         m = Numeric(TRIED_CELLS)
-        walk = python.Walk(kernel, m)
+        walk = Walk(kernel, m)
         try:
             given = {
                 name: m.input(name, shape, kernel.declared.get(name, Declared(())).dtype)
@@ -215,7 +223,7 @@ def read_einsum(text: str) -> PythonReading:
         names, _ = spec_of(spec, count)
     except BuildError as error:
         raise TextError(str(error).rstrip("."), "Write it as mk,kn->mn.", 1, 1, text.strip()) from error
-    arrays = [letter for letter in "abcdefgh"[:count]]
+    arrays = list("abcdefgh"[:count])
     source = Source(f'einsum("{spec}", {", ".join(arrays)})')
     kernel = python.read(source)
     declared = {array: Declared(axes) for array, axes in zip(arrays, names, strict=True)}
