@@ -1,1 +1,3 @@
-"""Texts of other languages as programs: recognised, translated where that is exact, checked (docs/own_kernel.md)."""
+"""Texts of other languages as programs: recognised, translated where that is exact, and checked
+(docs/own_kernel.md).
+"""

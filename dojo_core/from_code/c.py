@@ -83,10 +83,6 @@ def read(source: Source) -> CReading:
     return least
 
 
-def named(node: Any) -> bool:
-    return isinstance(node, c_ast.ID)
-
-
 def _depth(node: Any) -> int:
     inner = max((_depth(child) for _, child in node.children()), default=0)
     return inner + isinstance(node, c_ast.For)
@@ -99,8 +95,7 @@ def _counted(text: Text, function: Any) -> list[str]:
     arguments = function.decl.type.args
     for each in arguments.params if arguments is not None and not text.bare else ():
         if isinstance(each, c_ast.Decl) and isinstance(each.type, c_ast.TypeDecl):
-            if type_of(text.source, each) not in FLOATS:
-                names.append(each.name)
+            names += [each.name] if type_of(text.source, each) not in FLOATS else []
     used = [node.name for node in nodes(function) if isinstance(node, c_ast.ID)]
     used += [n.name for each in text.globals for n in nodes(each) if isinstance(n, c_ast.ID)]
     names += [name for name, value in text.defined.items() if isinstance(value, int) and name in used]

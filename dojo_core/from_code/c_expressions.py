@@ -22,11 +22,17 @@ from dojo_core.program.tree import Access
 
 MOST_INLINED = 8  # functions within one another
 
+_SAME = (  # in both languages
+    "sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos",
+    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc", "pow",
+    "fmod", "fma", "isnan", "isinf",
+)  # fmt: skip
+
 # C's functions, those of float without their f.
 FUNCTIONS = {
     **{
         name: name
-        for name in ["sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc", "pow", "fmod", "fma", "isnan", "isinf"]
+        for name in _SAME
     },
     "fabs": "abs", "abs": "abs", "labs": "abs", "fmax": "max", "fmin": "min", "MAX": "max", "MIN": "min",
     "max": "max", "min": "min", "rint": "round", "nearbyint": "round",

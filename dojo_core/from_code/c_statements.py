@@ -1,8 +1,8 @@
 """Affine loop nests in C as a program: what each statement of a function becomes.
 
-Loops have bounds that are sums of loop variables, sizes and numbers; so have subscripts. Conditions on them are
-guards. A pointer with subscripts such as ``i*n + j`` gets the dimensions that these show. What the function's
-arrays hold before it runs is an input where anything of it can be seen.
+Loops have bounds that are sums of loop variables, sizes and numbers; so have subscripts. Conditions on them
+are guards. A pointer with subscripts such as ``i*n + j`` gets the dimensions that these show. What the
+function's arrays hold before it runs is an input where anything of it can be seen.
 """
 
 from __future__ import annotations

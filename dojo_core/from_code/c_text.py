@@ -168,9 +168,11 @@ def type_of(source: Source, declaration: Any) -> str:
 
 _WORDS = {
     "While": "a while loop", "DoWhile": "a do loop", "Goto": "goto", "Switch": "switch", "Break": "break",
-    "Continue": "continue", "StructRef": "a struct", "Struct": "a struct", "Union": "a union", "Enum": "an enum",
+    "Continue": "continue", "StructRef": "a struct", "Struct": "a struct", "Union": "a union",
+    "Enum": "an enum",
     "Label": "a label", "InitList": "a list of values", "CompoundLiteral": "a list of values",
-    "FuncCall": "a call", "Return": "a return", "Typename": "a type", "ExprList": "several expressions in one",
+    "FuncCall": "a call", "Return": "a return", "Typename": "a type",
+    "ExprList": "several expressions in one",
     "Assignment": "an assignment in an expression", "UnaryOp": "this sign", "Decl": "a declaration",
 }  # fmt: skip
 

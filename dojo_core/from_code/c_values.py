@@ -1,7 +1,7 @@
 """What a C function computes, by a walk of its syntax tree over values: the judge of a translation.
 
-It knows nothing of affine forms or programs: loops go round, subscripts are worked out, one statement after the
-other. Floating-point numbers are float64, integers those of Python.
+It knows nothing of affine forms or programs: loops go round, subscripts are worked out, one statement after
+the other. Floating-point numbers are float64, integers those of Python.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 def _real(function: Callable[[float], float]) -> Callable[..., Number]:
     def of(x: Number) -> Number:
         with np.errstate(all="ignore"):
-            return float(function(np.float64(x)))  # type: ignore[arg-type]
+            return float(function(np.float64(x)))
 
     return of
 
 
+_ANGLES = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
 _FUNCTIONS: dict[str, Callable[..., Number]] = {
-    **{name: _real(getattr(np, name)) for name in ["sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan"]},
-    **{name: _real(getattr(np, name)) for name in ["sinh", "cosh", "tanh", "floor", "ceil", "trunc", "rint", "fabs"]},
-    **{f"a{name}": _real(getattr(np, f"arc{name}")) for name in ["sin", "cos", "tan", "sinh", "cosh", "tanh"]},
+    **{name: _real(getattr(np, name)) for name in ("sqrt", "exp", "exp2", "expm1", "log", "log2", "log1p")},
+    **{name: _real(getattr(np, name)) for name in ("floor", "ceil", "trunc", "rint", "fabs")},
+    **{name: _real(getattr(np, name)) for name in _ANGLES},
+    **{f"a{name}": _real(getattr(np, f"arc{name}")) for name in _ANGLES},
     "nearbyint": _real(np.rint), "erf": lambda x: math.erf(x), "abs": abs, "labs": abs,
     "isnan": lambda x: int(math.isnan(x)), "isinf": lambda x: int(math.isinf(x)),
     "pow": lambda x, y: float(np.power(np.float64(x), np.float64(y))),
@@ -267,8 +269,10 @@ _CONSTANTS = {
 
 
 def run(text: Text, function: Any, sizes: Mapping[str, int], inputs: Arrays, program: Program) -> Arrays:
-    """The outputs of a program's interface by name, of its inputs by name. Raises TooLong, and TextError for a
-    subscript outside of its array."""
+    """The outputs of a program's interface by name, of its inputs by name.
+
+    Raises TooLong, and TextError for a subscript outside of its array.
+    """
     walk = _Run(text, {**text.defined, **sizes})
     arrays: dict[str, _Array] = {}
     for name in dict.fromkeys((*program.inputs, *program.outputs)):

@@ -40,9 +40,11 @@ class _Place:
 def with_dimensions(
     body: tuple[Node, ...], open_sizes: Sizes, below: Callable[[str], NoReturn]
 ) -> tuple[tuple[Node, ...], dict[str, tuple[int, ...]]]:
-    """The body with all sizes known, and those of each array. A pointer, ``(None,)``, may become several
-    dimensions; of others what is None is as large as the subscripts say. ``below`` is called for an array whose
-    subscripts are negative somewhere."""
+    """The body with all sizes known, and those of each array.
+
+    A pointer, ``(None,)``, may become several dimensions; of others what is None is as large as the
+    subscripts say. ``below`` is called for an array whose subscripts are negative somewhere.
+    """
     places: dict[str, list[_Place]] = {name: [] for name in open_sizes}
     for op, sizes in _operations(body, ()):
         for access in (op.target, *op.reads):

@@ -1,8 +1,8 @@
 """The functions of NumPy and PyTorch that are known: what each is by an algebra of arrays.
 
-A function takes the algebra first (``Numeric``: values; ``Symbolic``: passes of a program), then what the text
-gives it. Where one is put together of several operations, ``judge`` has it again, in NumPy and in other words,
-so that the check of a translation does not stand on the definition that it checks.
+A function takes the algebra first (``Numeric``: values; ``Symbolic``: passes of a program), then what the
+text gives it. Where one is put together of several operations, ``judge`` has it again, in NumPy and in other
+words, so that the check of a translation does not stand on the definition that it checks.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Function:
 
 # What libraries call the same parameter.
 ALIASES = {
-    "dim": "axis", "keepdim": "keepdims", "input": "x", "a": "x", "x1": "x", "x2": "y", "other": "y", "b": "y",
+    "dim": "axis", "keepdim": "keepdims", "input": "x", "a": "x", "x1": "x", "x2": "y", "other": "y",
+    "b": "y",
     "mat2": "y", "dims": "axis", "axes": "axis", "newshape": "shape", "size": "shape", "min": "low",
     "max": "high", "a_min": "low", "a_max": "high", "normalized_shape": "over", "fill_value": "value",
     "unbiased": "ddof", "correction": "ddof", "dtype": "dtype", "condition": "c",
@@ -85,11 +86,17 @@ def is_number(value: object) -> bool:
 
 # ---------------------------------------------------------------------------- element by element
 
+_SAME = (  # in libraries and in the text form
+    "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin",
+    "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "floor", "ceil",
+    "trunc", "isnan", "isinf", "sign", "fmod", "abs", "relu", "silu", "softplus", "softsign", "pow",
+)  # fmt: skip
+
 # Names that libraries have for a function of the text form, or one that is put together of a few.
 ELEMENTWISE = {
     **{
         name: name
-        for name in ["sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "floor", "ceil", "trunc", "isnan", "isinf", "sign", "fmod", "abs", "relu", "silu", "softplus", "softsign", "pow"]
+        for name in _SAME
     },
     "absolute": "abs", "fabs": "abs", "rint": "round", "round": "round", "fix": "trunc", "negative": "neg",
     "neg": "neg", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh",
@@ -103,8 +110,8 @@ ELEMENTWISE = {
 }  # fmt: skip
 
 _OF_ANY_NUMBERS = {
-    "+", "-", "*", "<", "<=", ">", ">=", "==", "!=", "max", "min", "mod", "fmod", "and", "or", "xor", "not", "neg",
-    "abs", "sign", "floor", "ceil", "trunc", "round", "isnan", "isinf", "select", "relu", "shl", "shr",
+    "+", "-", "*", "<", "<=", ">", ">=", "==", "!=", "max", "min", "mod", "fmod", "and", "or", "xor", "not",
+    "neg", "abs", "sign", "floor", "ceil", "trunc", "round", "isnan", "isinf", "select", "relu", "shl", "shr",
 }  # fmt: skip
 
 _ARITHMETIC = {"+", "-", "*", "neg", "abs", "mod", "fmod"}  # of truth values: of 0 and 1
@@ -175,9 +182,18 @@ def _binary(name: str) -> Callable[..., Value]:
     return lambda m, x, y: elementwise(m, name, x, y)
 
 
-_TWO = {"pow", "fmod", "mod", "max", "min", "and", "or", "xor"} | set(
-    ["+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!="]
-)
+_TWO = {"pow", "fmod", "mod", "max", "min", "and", "or", "xor"} | {
+    "+",
+    "-",
+    "*",
+    "/",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "==",
+    "!=",
+}
 for _name, _of in ELEMENTWISE.items():
     function(_name)((_binary if _of in _TWO else _unary)(_of))
 

@@ -1,8 +1,8 @@
 """Loop nests over arrays, whatever language they were in, as scopes and operations of a program.
 
-A loop counts ``{d}`` from 0; its variable is an affine form of the iterators. Where how often it goes depends on
-loops around it, its scope is as long as the longest, and what stands in it has a guard. An expression of several
-functions becomes an operation for each, through temporaries that have a place for each iteration.
+A loop counts ``{d}`` from 0; its variable is an affine form of the iterators. Where how often it goes depends
+on loops around it, its scope is as long as the longest, and what stands in it has a guard. An expression of
+several functions becomes an operation for each, through temporaries that have a place for each iteration.
 """
 
 from __future__ import annotations

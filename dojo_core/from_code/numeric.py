@@ -108,7 +108,7 @@ class Numeric:
         return np.asarray(x[(slice(None),) * axis + (slice(start, stop, step),)])
 
     def take(self, x: Values, index: Values, axis: int) -> Values:
-        return np.take(x, index, axis=axis, mode="wrap")
+        return np.asarray(np.take(x, index, axis=axis, mode="wrap"))
 
     def concatenate(self, arrays: Sequence[Values], axis: int) -> Values:
         return np.concatenate(list(arrays), axis=axis)
@@ -123,7 +123,7 @@ class Numeric:
         return np.asarray(view[(slice(None),) * axis + (slice(None, None, stride),)])
 
     def iterator(self, shape: Sequence[int], axis: int) -> Values:
-        return np.indices(self.bounded(shape))[axis]
+        return np.asarray(np.indices(self.bounded(shape))[axis])
 
     def filled(self, value: float, shape: Sequence[int], dtype: str) -> Values:
         return np.full(self.bounded(shape), value, _DTYPES[dtype])

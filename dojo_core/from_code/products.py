@@ -34,8 +34,8 @@ def matmul(m: Algebra, x: Value, y: Value) -> Value:
         raise BuildError("A matrix product takes arrays of one to eight axes.")
     if m.shape(x)[-1] != m.shape(y)[-2 if ranks[1] > 1 else -1]:
         raise BuildError(
-            f"A matrix product of {list(m.shape(x))} and {list(m.shape(y))}: the last axis of the first is as "
-            "long as the last but one of the second."
+            f"A matrix product of {list(m.shape(x))} and {list(m.shape(y))}: the last axis of the first is "
+            "as long as the last but one of the second."
         )
     batch = _letters(max(*ranks, 2) - 2)
     left = (*batch[len(batch) - max(ranks[0] - 2, 0) :], *(("m",) if ranks[0] > 1 else ()), "k")

@@ -14,23 +14,9 @@ from dojo_core.from_code.source import Declared, Source, axes_of, shapes_of_comm
 
 MOST_INPUTS = 12
 
-MODULES = set(
-    [
-        "np",
-        "numpy",
-        "jnp",
-        "torch",
-        "F",
-        "math",
-        "nn",
-        "jax",
-        "cp",
-        "linalg",
-        "functional",
-        "special",
-        "scipy",
-    ]
-)  # their names
+MODULES = {
+    "np", "numpy", "jnp", "torch", "F", "math", "nn", "jax", "cp", "linalg", "functional", "special", "scipy",
+}  # fmt: skip  # their names
 # What makes arrays of values that nobody wrote down: of such a line an input is made.
 _DRAWN = {"rand", "randn", "random", "normal", "standard_normal", "uniform", "random_sample", "randint"}
 
@@ -222,12 +208,8 @@ def _free(body: Sequence[ast.stmt], known: set[str]) -> list[str]:
         inner = {a.arg for n in ast.walk(node) if isinstance(n, ast.Lambda) for a in n.args.args}
         for part in parts:
             read = isinstance(part.ctx, ast.Load) or (isinstance(node, ast.AugAssign) and part is node.target)
-            if (
-                read
-                and part.id not in bound | inner | MODULES | {"inf", "nan", "pi"}
-                and id(part) not in called
-            ):
-                if part.id not in found:
-                    found.append(part.id)
+            known_here = bound | inner | MODULES | {"inf", "nan", "pi", *found}
+            if read and part.id not in known_here and id(part) not in called:
+                found.append(part.id)
         bound |= {part.id for part in parts if isinstance(part.ctx, ast.Store)} - set(found)
     return found

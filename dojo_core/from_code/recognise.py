@@ -42,8 +42,8 @@ FOREIGN = (
     Foreign(
         r"^[ \t]*class\s+\w+\s*\(.*Module\s*\)",
         "a module of PyTorch, whose weights are not in its text",
-        "Write its forward as a function over arrays, weights too; a whole model comes in by torch.export and "
-        f"dojo import ({document('pytorch.md')}).",
+        "Write its forward as a function over arrays, weights too; a whole model comes in by torch.export "
+        f"and dojo import ({document('pytorch.md')}).",
     ),
     Foreign(
         r"\bmake_node\s*\(|\bopset_import\b|\bir_version\b|^[ \t]*\w+\s*=\s*[A-Z]\w*\s*(?:<[^>]*>\s*)?\(",
@@ -55,9 +55,9 @@ FOREIGN = (
     Foreign(r"^[ \t]*(?:subroutine|program)\s+\w+|^[ \t]*do\s+\w+\s*=\s*\w+\s*,", "Fortran", _LOOPS),
     Foreign(r"\bfn\s+\w+\s*[(<]|\blet\s+mut\b", "Rust", _LOOPS),
     Foreign(r"\b(?:function|const|let)\s+\w+\s*(?:\(|=).{0,200}[{;]|=>\s*\{", "JavaScript", _LOOPS),
-    Foreign(r"\\(?:sum|frac|begin|mathbf|cdot)\b", "LaTeX", "Write the formula in NumPy, or as an einsum: ij,jk->ik."),
+    Foreign(r"\\(?:sum|frac|begin|mathbf|cdot)\b", "LaTeX", "Write it in NumPy, or as an einsum: ij,jk->ik."),
     Foreign(r"^[ \t]*(?:\{|\[)\s*[\"{\[]", "JSON", "Paste a program, a saved game, NumPy or C."),
-    Foreign(r"\b(?:template\s*<|std::|public:|auto\s+\w+\s*=)", "C++", "Write it as a plain C function over arrays."),
+    Foreign(r"\b(?:template\s*<|std::|public:|auto\s+\w+\s*=)", "C++", "Write it as plain C over arrays."),
 )  # fmt: skip
 
 _BUFFER = re.compile(
@@ -73,7 +73,8 @@ _EINSUM = re.compile(
     r"\s*[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*\s*->\s*[A-Za-z]*\s*|\s*[a-z]{1,8}(?:\s*,\s*[a-z]{1,8})+\s*"
 )
 _PYTHON = re.compile(
-    r"^[ \t]*(?:def|import|from|return|lambda)\b|\b(?:np|numpy|torch|jnp|F)\.\w|^[ \t]*\w+\s*=[^=]|\b\w+\s*\(",
+    r"^[ \t]*(?:def|import|from|return|lambda)\b|\b(?:np|numpy|torch|jnp|F)\.\w"
+    r"|^[ \t]*\w+\s*=[^=]|\b\w+\s*\(",
     re.MULTILINE,
 )
 

@@ -1,8 +1,8 @@
 """Which axes the inputs of a text have, where it does not say: found by trying it on tiny arrays.
 
 Ranks are tried until the text goes through with all sizes alike; axes that have to be as long as others are
-then found by making them longer. So the rules of broadcasting and of each function are asked, not written down
-a second time.
+then found by making them longer. So the rules of broadcasting and of each function are asked, not written
+down a second time.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def _likely(name: str) -> tuple[int, ...]:
 def axes_of_inputs(
     inputs: Sequence[str], declared: Mapping[str, Declared], attempt: Attempt
 ) -> dict[str, tuple[str, ...]]:
-    """The axes of each input by name: those that are declared, and for the others letters; axes of one name are
-    as long as one another.
+    """The axes of each input by name: those that are declared, and for the others letters.
+
+    Axes of one name are as long as one another.
 
     Raises TextError, that of the likeliest ranks where none go.
     """

@@ -64,8 +64,11 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of a text. ``checked`` tells at which sizes it was compared with what the text says, and how
-    near the two were; ``notes`` what is not word for word the same."""
+    """What became of a text.
+
+    ``checked`` tells at which sizes it was compared with what the text says, and how near the two were;
+    ``notes`` what is not word for word the same.
+    """
 
     kind: str
     program: Program
@@ -85,8 +88,8 @@ def translate(text: str, sizes: Mapping[str, int] | None = None, lenient: bool =
     """A text in NumPy or PyTorch, an einsum or loops in C as a program; ``sizes`` by name in place of the
     text's own; where it is ``lenient`` those that the text has not are left out. Nothing of the text is run.
 
-    Raises TextError: with the place of a mistake, or, of a text of another kind, what it is and how it would be
-    written.
+    Raises TextError: with the place of a mistake, or, of a text of another kind, what it is and how it would
+    be written.
     """
     kind = kind_of(text)
     reading = read(text, kind)
@@ -119,7 +122,7 @@ def read(text: str, kind: str) -> Reading:
         raise TextError(f"this is {known.what}", known.remedy)
     raise TextError(
         "this is no text that is known here",
-        "Paste a program of the Dojo, a saved game, NumPy or PyTorch, an einsum such as ij,jk->ik, or loops in C.",
+        "Paste a program of the Dojo, a saved game, NumPy or PyTorch, an einsum such as ij,jk->ik, or C.",
     )
 
 
@@ -257,13 +260,13 @@ def check(reading: Reading, sizes: Mapping[str, int], program: Program) -> str:
         if not difference <= TOLERANCE:
             raise TextError(
                 "the program that was made of this text computes something else",
-                "This is a fault of the translation: please report the text. Until then write the kernel in the "
-                "Dojo's own form.",
+                "This is a fault of the translation: please report the text. Until then write the kernel in "
+                "the Dojo's own form.",
             )
         told = ", ".join(f"{name}={size}" for name, size in at.items())
         near = "bit for bit the same" if difference == 0 else f"the largest difference is {difference:.0e}"
         return f"Checked against the text on random inputs{' at ' + told if told else ''}: {near}."
-    return "Not checked: at these sizes it takes too long. It is verified against the program before it is timed."
+    return "Not checked against the text: at these sizes that takes too long."
 
 
 def _drawn(program: Program, name: str, rng: np.random.Generator) -> np.ndarray[Any, Any]:

@@ -284,7 +284,7 @@ class Walk:
             node.col_offset + 1,
             "name",
             name,
-            {**self.names, **FUNCTIONS},  # type: ignore[attr-defined]
+            {**self.names, **FUNCTIONS},
         )
 
     def either(self, sign: ast.boolop, values: Sequence[ast.expr]) -> Any:

@@ -34,8 +34,8 @@ def sizes_said(said: object) -> dict[str, int]:
 
 
 def draft(text: str, said: object, policy: str, target: str) -> Json:
-    """``told`` sentences; the ``sizes`` that may be changed; of a translation its ``program``; the first mistake
-    as ``error``, with the ``line`` and ``column`` that it is at (0: no place)."""
+    """``told`` sentences; the ``sizes`` that may be changed; of a translation its ``program``; the first
+    mistake as ``error``, with the ``line`` and ``column`` that it is at (0: no place)."""
     found: Json = {"told": [], "sizes": [], "program": "", "error": "", "line": 0, "column": 0}
     if not text.strip():
         return found
