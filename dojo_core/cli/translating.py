@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,8 @@ from rich.markup import escape
 from dojo_core.cli.positions import told_translation
 from dojo_core.cli.terminal import LARGEST_FILE, Failure, out, read_file, write_file
 from dojo_core.from_code.recognise import OWN, kind_of
+
+_NAME = re.compile(r"[\w./~-]+\.[a-z]{1,5}", re.ASCII)  # of a file
 
 
 def translate_text(
@@ -49,5 +52,6 @@ def _read(text: str) -> str:
     """What stands in a file, comes in, or is given itself."""
     if text == "-":
         return sys.stdin.read(LARGEST_FILE + 1)
-    named = len(text) < 256 and "\n" not in text and (Path(text).is_file() or kind_of(text) == "unknown")
-    return read_file(Path(text)) if named else text
+    if re.fullmatch(r"[^\n]{1,255}", text) and (_NAME.fullmatch(text) or Path(text).is_file()):
+        return read_file(Path(text))
+    return text

@@ -199,7 +199,8 @@ def _parameters(source: Source, main: ast.FunctionDef) -> tuple[tuple[str, ...],
 
 def _free(body: Sequence[ast.stmt], known: set[str]) -> list[str]:
     """Names that lines read before they give them a value, in order: the inputs of a script."""
-    bound, found = set(known), []
+    bound = set(known)
+    found: list[str] = []
     for node in body:
         called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
         parts = sorted(

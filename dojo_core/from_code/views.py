@@ -46,8 +46,9 @@ def swapaxes(m: Algebra, x: Value, axis0: int, axis1: int) -> Value:
 def reshape(m: Algebra, x: Value, *shape: Any) -> Value:
     sizes = _sizes(shape)
     axes_of(m, x, None)
-    if sizes.count(-1) == 1 and math.prod(sizes):
-        sizes[sizes.index(-1)] = math.prod(m.shape(x)) // -math.prod(sizes)
+    others = math.prod(size for size in sizes if size != -1)
+    if sizes.count(-1) == 1 and others:
+        sizes[sizes.index(-1)] = math.prod(m.shape(x)) // others
     if min(sizes, default=0) < 0 or math.prod(sizes) != math.prod(m.shape(x)):
         raise BuildError(f"{list(m.shape(x))} is not reshaped to {sizes}: as many elements, other axes.")
     return m.reshape(x, sizes)
