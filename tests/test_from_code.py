@@ -90,6 +90,23 @@ void jacobi(int n, float *A, float *B) {
       B[i*n + j] = 0.25f * (A[i*n + j - 1] + A[i*n + j + 1] + A[(i + 1)*n + j] + A[(i - 1)*n + j]);
 }
 """
+LOOPS = """
+import math
+def softmax(x):
+    m, n = x.shape
+    y = np.zeros((m, n))
+    for i in range(m):
+        largest = -np.inf
+        total = 0.0
+        for j in range(n):
+            largest = max(largest, x[i, j])
+        for j in range(n):
+            y[i][j] = math.exp(x[i, j] - largest)
+            total += y[i][j]
+        for j in range(n):
+            y[i][j] /= total
+    return y
+"""
 INLINE = """
 static inline float relu(float x) { return x > 0 ? x : 0; }
 void f(int n, float *x, float *y) { for (int i = n - 1; i >= 0; i--) y[i] = relu(x[i]) + 1; }
@@ -140,6 +157,12 @@ TEXTS = {
     "a running sum": ("x.cumsum(axis=1)[:, ::-1]", "m=3 n=5", lambda x: x.cumsum(1)[:, ::-1]),
     "places": ("x.argmax(axis=1)", "m=3 n=5", lambda x: x.argmax(1)),
     "GELU": ("F.gelu(x @ w)", "m=3 n=4 k=5", lambda x, w: (x @ w) * (1 + np.vectorize(math.erf)((x @ w) / 2**0.5)) / 2),
+    "loops over elements": (LOOPS, "m=3 n=5", softmax),
+    "loops alone": ("for i in range(n):\n    y[i] = a*x[i] + y[i]", "n=5", lambda y, x, a: a * x + y),
+    "a sum in a loop": (
+        "def f(x):\n    s = 0\n    for i in range(len(x)):\n        s += x[i]**2 / len(x)\n    return s",
+        "x_size0=5", lambda x: (x**2).mean(),
+    ),
     "names of Python": ("lambda_ = x * 2\nkernel = lambda_ + inp\nkernel", "m=3 n=5", lambda x, y: 2 * x + y),
     "C: a product of flat arrays": (GEMM, "M=3 N=4 K=5", lambda a, b: a @ b),
     "C: what was there before": (GEMM_IN_PLACE, "M=3 N=4 K=5", lambda p, q, a, b, c: p * (a @ b) + q * c),
@@ -221,7 +244,7 @@ REFUSED = [
     ("__global__ void f(float *x) { x[threadIdx.x] = 0; }", "This is a GPU kernel", "C function over arrays"),
     ("@triton.jit\ndef f(x): tl.load(x)", "This is a Triton kernel", "NumPy or PyTorch function"),
     ("hello there", "This is no text that is known here", "Paste a program of the Dojo"),
-    ("ab,c->ad", "the result's axes are some of the arrays'", ""),
+    ("ab,c->ad", "The result ad of an einsum has letters of its arrays", "mk,kn->mn"),
     ("void f(int n, float *x) { while (n) x[0] = 1; }", "line 1, column 27: a while loop", "Write for loops"),
     ("void f(int n, float *x, float *y) {\n  for (int i = 0; i < n; i++) y[i] = x[i*i]; }", "line 2, column 40: i * i is not affine", "i*n + j + 1"),
     ("void f(int n, int *x, float *y) { for (int i = 0; i < n; i++) y[x[i]] += 1; }", "x[i] is not affine", "sum of loop variables"),
@@ -252,6 +275,8 @@ HOSTILE = {
     "a large array": "np.ones((100000, 100000)) * x",
     "an array of many axes": "def f(x):\n" + " x = x[None] + x[..., None]\n" * 40 + " return x",
     "loops in loops": "def f(x):\n" + "".join(" " * k + f"for i{k} in range(60):\n" for k in range(1, 9)) + " " * 9 + "x = x + 1\n return x",
+    "a return alone": "return return",
+    "C: a long sum": "void f(float *x) { x[0] = " + "+".join(["1"] * 4000) + "; }",
     "a function of itself": "def f(x):\n    return f(x)",
     "letters": "abcdefghijklmno,abcdefghijklmno->",
     "a null": "x + \0 y",

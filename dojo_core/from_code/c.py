@@ -53,9 +53,13 @@ class CReading:
 
 def read(source: Source) -> CReading:
     """A function in C, or statements alone. Raises TextError."""
-    text = read_text(source)
+    return reading_of(read_text(source))
+
+
+def reading_of(text: Text) -> CReading:
+    """The last function of a text, at sizes to begin with. Raises TextError."""
     if not text.functions:
-        source.fail(1, 1, "there is no function", "Write a function over arrays, with for loops.")
+        text.source.fail(1, 1, "there is no function", "Write a function over arrays, with for loops.")
     function = list(text.functions.values())[-1]
     counted = _counted(text, function)
     first = _FIRST.get(_depth(function.body), 32)

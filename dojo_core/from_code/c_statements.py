@@ -134,8 +134,6 @@ class Statements(Expressions):
             else:
                 self.fail(node, f"{word(inner)} in a declaration", "Declare arrays and numbers.")
             inner = inner.type
-        if None in sizes[1:]:
-            self.fail(node, "pointers to pointers", "Take one array, with subscripts such as i*n + j.")
         return tuple(sizes)
 
     def constant(self, node: Any) -> int:
@@ -283,6 +281,8 @@ class Statements(Expressions):
                     op = "<" if step > 0 else ">"
                 if (op in ("<", "<=")) == (step > 0) and op != "!=":
                     apart = bound - start if step > 0 else start - bound
+                    if cond.op == "!=" and apart.bounds(self.n.sizes)[0] < 0:
+                        self.fail(cond, f"{name} may begin beyond its bound", f"Write {name} < n.")
                     return apart + 1 if "=" in op else apart
         self.fail(cond or node, "a loop that does not end at a bound", f"Write {name} < n, n affine.")
 

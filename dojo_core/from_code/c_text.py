@@ -16,6 +16,8 @@ from pycparser.c_parser import CParser, ParseError
 from dojo_core.from_code.source import Source
 from dojo_core.program.expressions import TextError
 
+DEEP = 100  # nodes within one another
+
 # Of each type's words, in order of the alphabet, the dtype.
 TYPES = {
     "float": "f32", "double": "f64", "_Float16": "f16", "int": "i32", "int signed": "i32", "signed": "i32",
@@ -80,6 +82,8 @@ def read_text(source: Source) -> Text:
         if isinstance(alone, TextError):  # whichever came further was meant
             raise max(alone, tree, key=lambda fault: (fault.line, fault.column))
         tree = alone
+    if deep(tree):
+        source.fail(1, 1, f"more than {DEEP} expressions within one another", "Name parts of them.")
     functions: dict[str, Any] = {}
     arrays: list[Any] = []
     for node in tree.ext:
@@ -143,6 +147,16 @@ def _tree(source: Source, text: str) -> Any:
             source.fail(1, 1, "a text that C's parser does not take", "Write one plain function over arrays.")
     except TextError as fault:
         return fault
+
+
+def deep(tree: Any) -> bool:
+    """Is it deeper than what is walked through by recursion?"""
+    level = [tree]
+    for _ in range(DEEP):
+        level = [child for node in level for _, child in node.children()]
+        if not level:
+            return False
+    return True
 
 
 def nodes(tree: Any) -> Iterator[Any]:

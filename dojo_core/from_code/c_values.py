@@ -187,7 +187,9 @@ class _Run:
                 node, subscripts = inner.left, [int(self.value(inner.right))]
             else:
                 node, subscripts = inner, [0]
-        array = self.names[node.name]
+        array = self.names.get(node.name)
+        if not isinstance(array, _Array):
+            fail(self.text.source, node, f"{node.name}, which has no value here", "Give it a value before.")
         at = 0
         sizes = array.sizes if len(array.sizes) == len(subscripts) else (len(array.cells),) * len(subscripts)
         for k, (subscript, size) in enumerate(zip(subscripts, sizes, strict=True)):

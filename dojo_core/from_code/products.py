@@ -77,6 +77,8 @@ def spec_of(spec: str, count: int) -> tuple[list[tuple[str, ...]], tuple[str, ..
         raise BuildError("An einsum reads ij,jk->ik, of letters, without an ellipsis.")
     if not arrow:
         right = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    if not set(right) <= set(letters) or len(set(right)) < len(right):
+        raise BuildError(f"The result {right} of an einsum has letters of its arrays, each once.")
     if len(parts) != count:
         raise BuildError(f"The form {spec!r} is of {len(parts)} arrays, and there are {count}.")
     return [tuple(part) for part in parts], tuple(right)

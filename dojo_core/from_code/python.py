@@ -50,9 +50,9 @@ class Kernel:
 
 def read(source: Source) -> Kernel:
     """Which kernel a text is. Raises TextError."""
-    tree = _parsed(source)
+    tree = parsed(source)
     definitions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    comments = _comments(source)
+    comments = shapes_said(source)
     body: list[ast.stmt] = []
     main: ast.FunctionDef | None = None
     for node in tree.body:
@@ -88,7 +88,8 @@ def read(source: Source) -> Kernel:
     return Kernel(source, name, inputs, {**declared, **said}, kept, main, definitions, torch)
 
 
-def _parsed(source: Source) -> ast.Module:
+def parsed(source: Source) -> ast.Module:
+    """The syntax tree. Raises TextError at the place where it is no Python."""
     try:
         return ast.parse(source.text)
     except SyntaxError as error:
@@ -110,7 +111,7 @@ def fail(source: Source, node: ast.AST, message: str, remedy: str, misfit: bool 
     source.fail(line, column + 1, message, remedy, misfit)
 
 
-def _comments(source: Source) -> dict[str, Declared]:
+def shapes_said(source: Source) -> dict[str, Declared]:
     """What comments, and text that stands alone, say of arrays."""
     declared: dict[str, Declared] = {}
     with suppress(tokenize.TokenError, SyntaxError):

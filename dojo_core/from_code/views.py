@@ -11,6 +11,7 @@ import numpy as np
 from dojo_core.from_code.functions import (
     Algebra,
     Axis,
+    Never,
     Value,
     axes_of,
     elementwise,
@@ -171,6 +172,8 @@ def triu(m: Algebra, x: Value, k: int = 0) -> Value:
 
 
 def _triangle(m: Algebra, x: Value, sign: str, k: int) -> Value:
+    if not isinstance(k, int):
+        raise Never("The diagonal of a triangle is a whole number.")
     if len(axes_of(m, x, None)) < 2:
         raise BuildError("A triangle is of a matrix.")
     rows, columns = (m.iterator(m.shape(x)[-2:], axis) for axis in (0, 1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -84,8 +85,10 @@ class Walk:
         kernel = self.kernel
         self.names = {} if kernel.main else dict(inputs)
         value: Any = None
-        for node in kernel.body:
-            value = self.statement(node)
+        try:
+            value = self.block(kernel.body)
+        except _Return as returned:  # outside of functions, too
+            value = returned.value
         last: ast.AST = kernel.body[-1] if kernel.body else kernel.main  # type: ignore[assignment]
         if kernel.main is not None:
             last = kernel.main
@@ -130,7 +133,9 @@ class Walk:
                 self.assign(target, result)
                 return result
             case ast.AugAssign(target, sign, value):
-                result = self.binary(node, sign, self.value_of_target(target), self.value(value))
+                before, more = self.value_of_target(target), self.value(value)
+                with self.marked(node):
+                    result = self.binary(node, sign, before, more)
                 self.assign(target, result)
                 return result
             case ast.Return(value):
@@ -204,17 +209,24 @@ class Walk:
         if self.depth > MOST_DEPTH:
             self.fail(node, f"more than {MOST_DEPTH} expressions within one another", "Name parts of it.")
         try:
-            return self._value(node)
+            with self.marked(node):
+                return self._value(node)
+        finally:
+            self.depth -= 1
+
+    @contextmanager
+    def marked(self, node: ast.AST) -> Iterator[None]:
+        """What goes wrong inside is told at this node."""
+        try:
+            yield
         except Never as error:
             self.fail(node, _sentence(error), "Write it otherwise here.")
         except BuildError as error:
             self.fail(node, _sentence(error), "Look at the shapes here.", misfit=True)
-        except (ValueError, IndexError, TypeError, ArithmeticError) as error:
+        except (ValueError, LookupError, TypeError, ArithmeticError) as error:
             if isinstance(error, TextError):
                 raise
             self.fail(node, _sentence(error), "Look at the shapes here.", misfit=True)
-        finally:
-            self.depth -= 1
 
     def _value(self, node: ast.expr) -> Any:
         match node:
