@@ -140,9 +140,7 @@ class _Loops:
                 return [c_ast.Return(self.value(value), place)]
             case ast.Expr(ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom():
                 return []
-        return self.fail(
-            node, "a statement that is not translated in loops", "Write loops over ranges, and =."
-        )  # type: ignore[no-any-return]
+        self.fail(node, "a statement that is not translated in loops", _PLAIN)
 
     def block(self, body: list[ast.stmt]) -> Any:
         return c_ast.Compound([made for node in body for made in self.statement(node)])
@@ -247,13 +245,9 @@ class _Loops:
             case ast.Constant(bool() | int() as number) if abs(number) < 2**60:
                 return c_ast.Constant("int", str(int(number)), place)
             case ast.Constant(float() as real):
-                return (
-                    c_ast.Constant("float", f"{real!r}f", place)
-                    if abs(real) < 1e300
-                    else self.infinity(place)
-                )
+                return c_ast.Constant("float", f"{min(max(real, -1e300), 1e300)!r}f", place)
             case ast.Attribute(_, "inf"):
-                return self.infinity(place)
+                return c_ast.ID("INFINITY", place)
             case ast.Name(name):
                 return c_ast.ID(name, place)
             case ast.Subscript():
@@ -289,9 +283,7 @@ class _Loops:
                 return self.value(value)
             case ast.Call(ast.Name(name) | ast.Attribute(_, name), arguments, []):
                 return self.called(f"{_CALLED.get(name, name)}f", arguments, place)
-        return self.fail(
-            node, "an expression that is not translated in loops", "Write signs, calls and elements."
-        )
+        self.fail(node, "an expression that is not translated in loops", _PLAIN)
 
     def real(self, node: ast.expr) -> Any:
         """A value; a whole number as a real."""
