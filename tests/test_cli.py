@@ -289,7 +289,7 @@ def test_what_stands_for_a_kernel_may_be_a_text_a_game_a_line_or_code(command):
 def test_translate_prints_a_program_and_tells_what_it_was_read_as():
     made = dojo("translate", "mk,kn->mn", "--size", "m=4", "--size", "n=8", "--to", "product.dojo")
     assert "Read as an einsum: own of a[m, k], b[k, n]. m=4, k=256, n=8" in said(made.stderr)
-    assert "| | 256 y[{0},{1}] += a[{0},{2}]*b[{2},{1}]" in Path("product.dojo").read_text()
+    assert "4 8 256 y[{0},{1}] += a[{0},{2}]*b[{2},{1}]" in Path("product.dojo").read_text()
     assert dojo("show", "product.dojo").stdout == Path("product.dojo").read_text()
     Path("own.py").write_text("def mine(x):\n    return x.sum(axis=1)\n")
     assert "x f32 [4, 8] heap" in dojo("translate", "own.py", "--size", "m=4", "--size", "n=8").stdout

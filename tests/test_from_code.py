@@ -134,34 +134,58 @@ def stencil(a, before):
 
 # A text, sizes, and what it computes of the program's inputs in their order.
 TEXTS = {
-    "expression": ("np.exp(x - x.max(axis=1, keepdims=True))", "m=3 n=5", lambda x: np.exp(x - x.max(1)[:, None])),
+    "expression": (
+        "np.exp(x - x.max(axis=1, keepdims=True))",
+        "m=3 n=5",
+        lambda x: np.exp(x - x.max(1)[:, None]),
+    ),
     "einsum alone": ("mk,kn->mn", "m=3 k=4 n=5", lambda a, b: a @ b),
     "einsum without an arrow": ("ij,jk", "i=3 j=4 k=5", lambda a, b: a @ b),
-    "einsum of NumPy": ("np.einsum('bij,bkj->bik', x, y)", "m=2 n=3 k=4 h=5", lambda x, y: x @ y.swapaxes(1, 2)),
+    "einsum of NumPy": (
+        "np.einsum('bij,bkj->bik', x, y)",
+        "m=2 n=3 k=4 h=5",
+        lambda x, y: x @ y.swapaxes(1, 2),
+    ),
     "a layer": ("softmax(x @ w + b, axis=-1)", "m=3 n=4 k=5", lambda x, w, b: softmax(x @ w + b)),
     "a norm": (RMS, "m=3 n=5", lambda x, g: x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-6) * g),
     "attention": (ATTENTION, "m=3 n=4 k=5 h=2", lambda q, k, v: softmax(q @ k.T / 2) @ v),
     "a script with shapes": (SCRIPT, "", lambda x, w: x * w - (x * w).mean(1, keepdims=True)),
-    "a helper and a loop": (HELPER, "m=3 n=4 k=5 h=2", lambda x, v, w: np.maximum(np.maximum(x @ v, 0) @ w, 0)),
+    "a helper and a loop": (
+        HELPER,
+        "m=3 n=4 k=5 h=2",
+        lambda x, v, w: np.maximum(np.maximum(x @ v, 0) @ w, 0),
+    ),
     "truth as a factor": ("(x > 0) * x", "m=3 n=5", lambda x: np.maximum(x, 0)),
     "where": ("np.where(x > 0, x, 0.1*x)", "m=3 n=5", lambda x: np.maximum(x, 0.1 * x)),
     "slices": ("x[:, ::2] - x[:, 1::2]", "m=3 n=6", lambda x: x[:, ::2] - x[:, 1::2]),
-    "new axes": ("np.sqrt(((x[:, None, :] - y[None])**2).sum(-1))", "m=3 n=4 k=5",
-                 lambda x, y: np.linalg.norm(x[:, None] - y[None], axis=-1)),
+    "new axes": (
+        "np.sqrt(((x[:, None, :] - y[None])**2).sum(-1))",
+        "m=3 n=4 k=5",
+        lambda x, y: np.linalg.norm(x[:, None] - y[None], axis=-1),
+    ),
     "a reshape": ("# x[8, 16]\nx.reshape(8, 4, 4).sum(axis=(1, 2))", "", lambda x: x.sum(1)),
     "an index": ("w[i]  # w[v, d], i[n] i32", "v=3 d=4 n=5", lambda w, i: w[i.astype(int)]),
-    "PyTorch's max": ("x - x.max(dim=-1, keepdim=True).values", "m=3 n=5", lambda x: x - x.max(1, keepdims=True)),
+    "PyTorch's max": (
+        "x - x.max(dim=-1, keepdim=True).values",
+        "m=3 n=5",
+        lambda x: x - x.max(1, keepdims=True),
+    ),
     "PyTorch's variance": ("x.var(dim=1)", "m=3 n=5", lambda x: x.var(1, ddof=1)),
     "a triangle": ("np.tril(x) @ y", "m=4 n=4 k=5", lambda x, y: np.tril(x) @ y),
     "floors and remainders": ("x // 2 + x % 3", "m=3 n=5", lambda x: x // 2 + x % 3),
     "a running sum": ("x.cumsum(axis=1)[:, ::-1]", "m=3 n=5", lambda x: x.cumsum(1)[:, ::-1]),
     "places": ("x.argmax(axis=1)", "m=3 n=5", lambda x: x.argmax(1)),
-    "GELU": ("F.gelu(x @ w)", "m=3 n=4 k=5", lambda x, w: (x @ w) * (1 + np.vectorize(math.erf)((x @ w) / 2**0.5)) / 2),
+    "GELU": (
+        "F.gelu(x @ w)",
+        "m=3 n=4 k=5",
+        lambda x, w: (x @ w) * (1 + np.vectorize(math.erf)((x @ w) / 2**0.5)) / 2,
+    ),
     "loops over elements": (LOOPS, "m=3 n=5", softmax),
     "loops alone": ("for i in range(n):\n    y[i] = a*x[i] + y[i]", "n=5", lambda y, x, a: a * x + y),
     "a sum in a loop": (
         "def f(x):\n    s = 0\n    for i in range(len(x)):\n        s += x[i]**2 / len(x)\n    return s",
-        "x_size0=5", lambda x: (x**2).mean(),
+        "x_size0=5",
+        lambda x: (x**2).mean(),
     ),
     "names of Python": ("lambda_ = x * 2\nkernel = lambda_ + inp\nkernel", "m=3 n=5", lambda x, y: 2 * x + y),
     "C: a product of flat arrays": (GEMM, "M=3 N=4 K=5", lambda a, b: a @ b),
@@ -170,31 +194,42 @@ TEXTS = {
     "C: a triangle": (SOLVE, "n=5", solved),
     "C: a stencil": (JACOBI, "n=6", stencil),
     "C: downwards, a helper": (INLINE, "n=5", lambda x: np.maximum(x, 0) + 1),
-    "C: statements alone": ("for (int i = 0; i < n; i++)\n  y[i] = a * x[i] + y[i];", "n=5", lambda a, x, y: a * x + y),
+    "C: statements alone": (
+        "for (int i = 0; i < n; i++)\n  y[i] = a * x[i] + y[i];",
+        "n=5",
+        lambda a, x, y: a * x + y,
+    ),
     "C: what is returned": (
         "float dot(size_t n, const float *x, const float *y) {\n  float s = 0;\n"
         "  for (size_t i = 0; i != n; ++i) s = s + x[i] * y[i];\n  return s;\n}",
-        "n=5", np.dot,
+        "n=5",
+        np.dot,
     ),
     "C: integers": (
         "void q(int n, const unsigned char *a, const signed char *b, int *c) "
         "{ int s = 0; for (int i = 0; i < n; i++) s += a[i] * b[i]; c[0] = s / 2 - 7 % 4; }",
-        "n=5", lambda a, b: np.array([int(np.dot(a, b) / 2) - 3]),
+        "n=5",
+        lambda a, b: np.array([int(np.dot(a, b) / 2) - 3]),
     ),
     "C: a condition on places": (
         "void f(int n, float *x, float *y) { for (int i = 0; i < n; i++) y[i] = i > 0 ? x[i - 1] : 0; }",
-        "n=5", lambda x: np.concatenate([[0], x]),
+        "n=5",
+        lambda x: np.concatenate([[0], x]),
     ),
     "C: a condition on values": (
         "void f(int n, float *x, float *y) {\n"
-        "  for (int i = 0; i < n; i++) { y[i] = x[i]; if (x[i] < 0 && x[i] > -1) { y[i] *= 2; y[i] -= 1; } } }",
-        "n=9", lambda x: np.where((x < 0) & (x > -1), 2 * x - 1, x),
+        "  for (int i = 0; i < n; i++) { y[i] = x[i]; if (x[i] < 0 && x[i] > -"
+        "1) { y[i] *= 2; y[i] -= 1; } } }",
+        "n=9",
+        lambda x: np.where((x < 0) & (x > -1), 2 * x - 1, x),
     ),
     "C: steps": (
-        "void f(int n, float *x, float *y) { for (int i = 0; i < n; i += 2) { y[i] = x[i]; y[i+1] = -x[i+1]; } }",
-        "n=6", lambda x: x * np.resize([1, -1], 6),
+        "void f(int n, float *x, float *y) { for (int i = 0; i < n; i += 2) { "
+        "y[i] = x[i]; y[i+1] = -x[i+1]; } }",
+        "n=6",
+        lambda x: x * np.resize([1, -1], 6),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text, sizes, meaning", TEXTS.values(), ids=TEXTS)
@@ -228,33 +263,93 @@ def test_axes_that_go_together_have_one_name_and_flat_arrays_get_their_dimension
 
 REFUSED = [
     ("np.tanhh(x)", "line 1, column 4: there is no function tanhh\n", "Did you mean tanh?"),
-    ("def f(x):\n    return x.sofmax(1)", "line 2, column 14: there is no function sofmax\n", "Did you mean softmax?"),
+    (
+        "def f(x):\n    return x.sofmax(1)",
+        "line 2, column 14: there is no function sofmax\n",
+        "Did you mean softmax?",
+    ),
     ("def f(x):\n    return xx + 1", "line 2, column 12: there is no name xx\n", "Did you mean x?"),
     ("y = (x + ", "line 1, column 5: '(' was never closed", "Python's parser stops here"),
-    ("# x[3, 4], y[5, 4]\nx @ y", "line 2, column 1: A matrix product of [3, 4] and [5, 4]", "Look at the shapes"),
+    (
+        "# x[3, 4], y[5, 4]\nx @ y",
+        "line 2, column 1: A matrix product of [3, 4] and [5, 4]",
+        "Look at the shapes",
+    ),
     ("# x[2, 3]\nx.reshape(4, 2)", "[2, 3] is not reshaped to [4, 2]", "Look at the shapes here."),
-    ("def f(x):\n    while x > 0:\n        x = x - 1\n    return x", "line 2, column 5: a while loop", "whole arrays"),
-    ("def f(x):\n    if x > 0:\n        return x\n    return -x", "a condition on an array's values", "np.where"),
-    ("def f(x):\n    x[0] = 1\n    return x", "an assignment to a part of an array", "np.where or np.concatenate"),
+    (
+        "def f(x):\n    while x > 0:\n        x = x - 1\n    return x",
+        "line 2, column 5: a while loop",
+        "whole arrays",
+    ),
+    (
+        "def f(x):\n    if x > 0:\n        return x\n    return -x",
+        "a condition on an array's values",
+        "np.where",
+    ),
+    (
+        "def f(x):\n    x[0] = 1\n    return x",
+        "an assignment to a part of an array",
+        "np.where or np.concatenate",
+    ),
     ("x.__class__", "an attribute __class__, which is not known", "Known are shape"),
     ("eval('x')", "there is no function eval", ""),
     ("class Net(nn.Module):\n    pass", "This is a module of PyTorch", "Write its forward as a function"),
-    ("from dojo_core import kernel\n@kernel({}, x='m')\ndef f(x): return x", "This is Python that describes a kernel", "take the text"),
-    ('y = helper.make_node("Softmax", ["x"], ["y"])', "This is an operator of ONNX", "dojo import model.onnx"),
+    (
+        "from dojo_core import kernel\n@kernel({}, x='m')\ndef f(x): return x",
+        "This is Python that describes a kernel",
+        "take the text",
+    ),
+    (
+        'y = helper.make_node("Softmax", ["x"], ["y"])',
+        "This is an operator of ONNX",
+        "dojo import model.onnx",
+    ),
     ("__global__ void f(float *x) { x[threadIdx.x] = 0; }", "This is a GPU kernel", "C function over arrays"),
     ("@triton.jit\ndef f(x): tl.load(x)", "This is a Triton kernel", "NumPy or PyTorch function"),
     ("hello there", "This is no text that is known here", "Paste a program of the Dojo"),
     ("ab,c->ad", "The result ad of an einsum has letters of its arrays", "mk,kn->mn"),
     ("void f(int n, float *x) { while (n) x[0] = 1; }", "line 1, column 27: a while loop", "Write for loops"),
-    ("void f(int n, float *x, float *y) {\n  for (int i = 0; i < n; i++) y[i] = x[i*i]; }", "line 2, column 40: i * i is not affine", "i*n + j + 1"),
-    ("void f(int n, int *x, float *y) { for (int i = 0; i < n; i++) y[x[i]] += 1; }", "x[i] is not affine", "sum of loop variables"),
-    ("void f(int n, float *x, float *y) { for (int i = 0; i < n; i++) y[i] = tanhhf(x[i]); }", "there is no function tanhhf", "Did you mean tanhf?"),
-    ("void f(int n, float *x) {\n  for (int i = 0; i < n; i++) x[i] = 1 }", "line 2, column 40: something is wrong before }", "C's parser stops here"),
-    ("void f(int n, float *x) { for (int i = 0; i < n; i++) { x[i] = 1; i++; } }", "a loop that changes i itself", "head alone"),
-    ("void f(int n, float **x) { for (int i = 0; i < n; i++) x[i][0] = 1; }", "pointers to pointers", "Take one array"),
-    ("#define S(x) x\nvoid f(float *x) { x[0] = S(1); }", "line 1, column 1: #define, which is not expanded", "#define N 1024"),
-    ("void f(int n, float *x) { for (int i = 0; i < n; i++) x[i - 1] = 1; }", "the places of x go below 0", "begin at 0"),
-]  # fmt: skip
+    (
+        "void f(int n, float *x, float *y) {\n  for (int i = 0; i < n; i++) y[i] = x[i*i]; }",
+        "line 2, column 40: i * i is not affine",
+        "i*n + j + 1",
+    ),
+    (
+        "void f(int n, int *x, float *y) { for (int i = 0; i < n; i++) y[x[i]] += 1; }",
+        "x[i] is not affine",
+        "sum of loop variables",
+    ),
+    (
+        "void f(int n, float *x, float *y) { for (int i = 0; i < n; i++) y[i] = tanhhf(x[i]); }",
+        "there is no function tanhhf",
+        "Did you mean tanhf?",
+    ),
+    (
+        "void f(int n, float *x) {\n  for (int i = 0; i < n; i++) x[i] = 1 }",
+        "line 2, column 40: something is wrong before }",
+        "C's parser stops here",
+    ),
+    (
+        "void f(int n, float *x) { for (int i = 0; i < n; i++) { x[i] = 1; i++; } }",
+        "a loop that changes i itself",
+        "head alone",
+    ),
+    (
+        "void f(int n, float **x) { for (int i = 0; i < n; i++) x[i][0] = 1; }",
+        "pointers to pointers",
+        "Take one array",
+    ),
+    (
+        "#define S(x) x\nvoid f(float *x) { x[0] = S(1); }",
+        "line 1, column 1: #define, which is not expanded",
+        "#define N 1024",
+    ),
+    (
+        "void f(int n, float *x) { for (int i = 0; i < n; i++) x[i - 1] = 1; }",
+        "the places of x go below 0",
+        "begin at 0",
+    ),
+]
 
 
 @pytest.mark.parametrize("text, message, remedy", REFUSED, ids=[text[:30] for text, *_ in REFUSED])
@@ -274,7 +369,10 @@ HOSTILE = {
     "a large range": "def f(x):\n for i in range(10**12):\n  x = x + 1\n return x",
     "a large array": "np.ones((100000, 100000)) * x",
     "an array of many axes": "def f(x):\n" + " x = x[None] + x[..., None]\n" * 40 + " return x",
-    "loops in loops": "def f(x):\n" + "".join(" " * k + f"for i{k} in range(60):\n" for k in range(1, 9)) + " " * 9 + "x = x + 1\n return x",
+    "loops in loops": "def f(x):\n"
+    + "".join(" " * k + f"for i{k} in range(60):\n" for k in range(1, 9))
+    + " " * 9
+    + "x = x + 1\n return x",
     "a return alone": "return return",
     "C: a long sum": "void f(float *x) { x[0] = " + "+".join(["1"] * 4000) + "; }",
     "a function of itself": "def f(x):\n    return f(x)",
@@ -286,13 +384,16 @@ HOSTILE = {
     "C: deep brackets": "void f(float *x) { x[0] = " + "(" * 9000 + "1; }",
     "C: deep signs": "void f(float *x) { x[0] = " + "- " * 7000 + "1; }",
     "C: a large loop": "void f(float *x) { for (int i = 0; i < 999999999999999; i++) x[i] = 1; }",
-    "C: many loops": "void f(float *x) { " + "".join(f"for (int i{k}=0;i{k}<9;i{k}++) " for k in range(40)) + "x[0] = 1; }",
-    "C: functions of one another": "float g(float x) { return h(x); } float h(float x) { return g(x); } void f(float *x) { x[0] = g(1); }",
+    "C: many loops": "void f(float *x) { "
+    + "".join(f"for (int i{k}=0;i{k}<9;i{k}++) " for k in range(40))
+    + "x[0] = 1; }",
+    "C: functions of one another": "float g(float x) { return h(x); } float h(float x) { return g(x); }\n"
+    "void f(float *x) { x[0] = g(1); }",
     "C: division by 0": "void f(float *x) { for (int i = 0; i < 4 / 0; i++) x[i] = 1; }",
     "C: many statements": "void f(float *x) { " + "x[0] = 1; " * 1500 + "}",
     "spaces for patterns": "int " + "a " * 8000,
     "lines": "\n" * 500_000 + "kernel",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
