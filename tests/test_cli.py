@@ -275,6 +275,27 @@ def test_check_says_what_is_valid_and_whether_it_is_canonical():
     assert "canonical text differs" in dojo("check", "own.txt").stdout
 
 
+@pytest.mark.parametrize("command", ["show", "moves", "perft", "pass", "check"])
+def test_what_stands_for_a_kernel_may_be_a_text_a_game_a_line_or_code(command):
+    dojo("play", "softmax", "--line", "a.line", "--save", "a.game")
+    Path("own.py").write_text("# x[8, 4]\ndef mine(x):\n    return x * 2\n")
+    Path("own.c").write_text("for (int i = 0; i < n; i++) y[i] = 2*x[i];")
+    told = {file: dojo(command, file).stdout for file in ("own.txt", "own.py", "own.c", "a.game", "a.line")}
+    assert all(told.values())
+    if command == "show":
+        assert told["a.game"] == told["a.line"] == dojo("play", "softmax", "--line", "a.line").stdout
+
+
+def test_translate_prints_a_program_and_tells_what_it_was_read_as():
+    made = dojo("translate", "mk,kn->mn", "--size", "m=4", "--size", "n=8", "--to", "product.dojo")
+    assert "Read as an einsum: own of a[m, k], b[k, n]. m=4, k=256, n=8" in said(made.stderr)
+    assert "4 8 256 y[{0},{1}] += a[{0},{2}]*b[{2},{1}]" in Path("product.dojo").read_text()
+    assert dojo("show", "product.dojo").stdout == Path("product.dojo").read_text()
+    Path("own.py").write_text("def mine(x):\n    return x.sum(axis=1)\n")
+    assert "x f32 [4, 8] heap" in dojo("translate", "own.py", "--size", "m=4", "--size", "n=8").stdout
+    assert dojo("show", "own.py", "--shape", "m=4,n=8").stdout.startswith("kernel mine\nin x\n")
+
+
 def test_time_measures_a_position_and_its_moves(home):
     own = json.loads(dojo("time", "own.txt", "--json").stdout)
     assert [(row["move"], row["status"], row["verified"]) for row in own] == [("this position", "ok", True)]
@@ -339,6 +360,10 @@ REFUSED = [
     (("check", "clobbered.txt"), "line 8: 8 y[{0}] = t[{0}]"),
     (("check", "unset.txt"), "line 6: 8 y[{0}] = y[{0}]*2"),
     (("check", "binary.txt"), "binary.txt is no text"),
+    (("translate", "own.txt"), "own.txt is one of the Dojo's own texts already"),
+    (("translate", "gone.py"), "There is no file gone.py."),
+    (("translate", "np.tanhh(x)"), "line 1, column 4: there is no function tanhh"),
+    (("translate", "np.exp(x)", "--size", "k=3"), "There is no size k. The sizes of this text: m, n."),
     (("time", "shared.txt"), "t lies in shared"),
     (("bench", "softmax", "--against", "abacus"), "There is no baseline 'abacus'. The baselines: torch"),
     (("bench", "softmx"), "There is no kernel 'softmx'."),

@@ -329,6 +329,29 @@ def test_a_position_whose_moves_fail_can_be_left(service: Service, monkeypatch: 
     assert page.board["moves"]
 
 
+def test_a_text_is_looked_at_while_it_is_typed(service: Service) -> None:
+    page = Page(service)
+
+    def looked(text: str, *sizes: str) -> dict[str, Any]:
+        page.send("read", text=text, sizes=list(sizes), number=3, client="a")
+        told: dict[str, Any] = page.board["start"]["draft"]
+        return told
+
+    own = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = tanhh(x[{0}])\n"
+    wrong = looked(own)
+    assert (wrong["line"], wrong["column"], wrong["number"], wrong["client"]) == (6, 12, 3, "a")
+    assert wrong["error"].endswith("Did you mean tanh?")
+    assert looked(own.replace("hh", "h"))["told"] == ["A program of the Dojo: k, 1 operation."]
+    assert looked(own.replace("kernel", "Kernel"))["error"].endswith("Did you mean kernel?")
+    made = looked("np.exp(x)", "m=8", "gone=3")
+    assert (made["sizes"], made["error"]) == ([["m", 8], ["n", 1024]], "")
+    assert "8 1024 y[{0},{1}] = exp(x[{0},{1}])" in made["program"]
+    assert looked("np.exp(x)", "m=x")["error"] == "'m=x' is no size. A size reads m=512."
+    assert looked("dojo game 1")["told"] and looked("")["told"] == []
+    page.send("text", text="np.exp(x)", sizes=["m=8", "n=4"])
+    assert page.board["program"]["lines"][0]["op"] == "y[{0},{1}] = exp(x[{0},{1}])"
+
+
 def test_nonsense_from_a_page_is_no_fault(service: Service) -> None:
     page = Page(service)
     page.start()

@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from dojo_core import kernels
 from dojo_core.bounded_json import NotJson, read_object
-from dojo_core.cli.positions import ShapeOption, TargetOption, kernels_and_shapes, played
+from dojo_core.cli.positions import ShapeOption, TargetOption, is_file, kernels_and_shapes, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
@@ -298,8 +298,10 @@ def _game(
             remarks.append(
                 f"The line {file} does not apply to this shape: the {{stand_in}} stands in. {message}"
             )
-    remark = next(iter(remarks), "There is no recorded line: the {stand_in} stands in.")
-    return played(name, shape, None, None, settings if lines else None, target), remark
+    game = played(name, shape, None, None, settings if lines or is_file(name) else None, target)
+    if len(game.line()) > 1:  # of a file that is a game or a line
+        return game, ""
+    return game, next(iter(remarks), "There is no recorded line: the {stand_in} stands in.")
 
 
 def _best_record(game: Game) -> Any:

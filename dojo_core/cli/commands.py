@@ -47,6 +47,10 @@ COMMANDS = {
         "dojo_core.cli.looking:check",
         "Check a program text: its form, its storage, its marks; of a game or a line, each move.",
     ),
+    "translate": Command(
+        "dojo_core.cli.translating:translate_text",
+        "Make NumPy, PyTorch, an einsum or loops in C a program's text, checked on random inputs.",
+    ),
     "import": Command(
         "dojo_core.cli.importing:import_onnx",
         "Make a model's operators (ONNX) one kernel's text or a graph of kernels, or tell what cannot be "

@@ -20,7 +20,7 @@ from dojo_core.cli.positions import (
     parameters,
     played,
     tell_doubt,
-    text_kind,
+    told_translation,
 )
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
@@ -39,6 +39,7 @@ from dojo_core.export import (
 )
 from dojo_core.export.choice import Measure, line_end
 from dojo_core.faults import program_fault
+from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import line_for, read_line
 from dojo_core.measure.measurement import seconds_text
@@ -189,14 +190,15 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
             "Or give the path of a file."
         )
     text = read_file(path)
-    kind = text_kind(text)
+    kind = kind_of(text)
     if kind == "graph":
         raise Failure(f"{path} is a whole model: give it as --model.")
-    if kind == "program":
-        if shape or settings:
+    if kind not in ("game", "line"):
+        if settings or (shape and kind == "program"):
             raise Failure(f"{path} has its sizes in its text: leave --shape and --set out.")
-        program = parse(text)
-        fault = program_fault(program, source=text)
+        own = kind == "program"
+        program = parse(text) if own else told_translation(text, shape.split(",") if shape else []).program
+        fault = program_fault(program, source=text if own else None)
         if fault is not None:
             raise Failure(fault)
         tell_doubt(program)

@@ -20,12 +20,11 @@ from dojo_core.cli.positions import (
     ShapeOption,
     TargetOption,
     played,
-    text_kind,
+    told_translation,
 )
 from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
 from dojo_core.faults import program_doubt, program_fault
-from dojo_core.game import Game
-from dojo_core.line import read_line
+from dojo_core.from_code.recognise import kind_of
 from dojo_core.moves import blocked_moves, legal_moves
 from dojo_core.moves.api import places, why
 from dojo_core.moves.core import REGISTRY, Verdict
@@ -268,14 +267,15 @@ def check(
     Example: [bold]dojo check my_kernel.txt[/bold]
     """
     text = read_file(file)
-    if text_kind(text) == "graph":
+    kind = kind_of(text)
+    if kind == "graph":
         _check_model(file)
         return
-    if text_kind(text) != "program":
+    if kind in ("game", "line"):
         _check_moves(file, text)
         return
-    program = parse(text)
-    fault = program_fault(program, target or DEFAULT_TARGET, source=text)
+    program = parse(text) if kind == "program" else told_translation(text, []).program
+    fault = program_fault(program, target or DEFAULT_TARGET, source=text if kind == "program" else None)
     if fault is not None:
         raise Failure(fault)
     out.print(
@@ -287,7 +287,7 @@ def check(
     doubt = program_doubt(program)
     if doubt is not None:
         out.print(escape(doubt), style="yellow", soft_wrap=True)
-    if program.text != text:
+    if kind == "program" and program.text != text:
         out.print("Its canonical text differs from the file's; dojo show prints it.", style="dim")
 
 
@@ -306,13 +306,7 @@ def _check_model(file: Path) -> None:
 
 def _check_moves(file: Path, text: str) -> None:
     """A game or a line is valid where each of its moves applies."""
-    if text_kind(text) == "game":
-        game, what = Game.from_text(text), "Game"
-    else:
-        kernel = read_line(text, file.stem).kernel
-        if kernel is None:
-            raise Failure(f"{file} names no kernel: add a line such as: kernel softmax")
-        game, what = played(kernel, line=file), "Line"
+    game, what = played(str(file)), kind_of(text).capitalize()
     of = f"{game.kernel or game.start.name} {game.shape}".strip()
     moves = counted(len(game.positions) - 1, "move")
     out.print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -14,9 +14,10 @@ from dojo_core import kernels
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, err, read_file
 from dojo_core.faults import program_doubt, program_fault
+from dojo_core.from_code.recognise import OWN, kind_of
+from dojo_core.from_code.source import sizes_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
-from dojo_core.package_data import document
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
@@ -24,6 +25,9 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.registry import AT, UnknownTarget, backend, base
 from dojo_core.targets.registry import names as target_names
 from dojo_core.targets.registry import target as target_named
+
+if TYPE_CHECKING:
+    from dojo_core.from_code.translate import Translation
 
 TABLE_3 = (
     "add", "mul", "relu", "relu_ffn", "reducemean", "softmax", "layernorm", "rmsnorm", "batchnorm", "matmul",
@@ -33,15 +37,17 @@ TABLE_3 = (
 MODEL_TEXT = 32 << 20  # characters of a model's text
 
 _KERNEL = (
-    "A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; a text file; or a model's kernel, "
-    "model.dojo:NAME."
+    "A kernel's name (see: dojo kernels), also softmax:96x64; a layer's; a file: a program's text, a game, a "
+    "line, NumPy, C; or a model's kernel, model.dojo:NAME."
 )
 KernelArgument = Annotated[str, typer.Argument(help=_KERNEL)]
 OptionalKernel = Annotated[str | None, typer.Argument(metavar="KERNEL", help=_KERNEL, show_default=False)]
 ShapeOption = Annotated[
     str | None,
     typer.Option(
-        "--shape", help="For example 24576x512, or a layer's name; default: the kernel's first shape."
+        "--shape",
+        help="For example 24576x512, or a layer's name; of a file in NumPy or C m=1024,n=512; default: the "
+        "kernel's first shape.",
     ),
 ]
 PolicyOption = Annotated[
@@ -91,12 +97,16 @@ def start_of(kernel: str, shape: str | None) -> tuple[Program, str | None, str]:
             return its_kernel.program(sizes), kernel, "x".join(map(str, sizes))
         except ValueError as error:
             raise Failure(str(error)) from None
-    path = Path(kernel)
-    if path.suffix or "/" in kernel or path.exists():
-        if shape:
-            raise Failure("A text of your own has its sizes in the text: leave --shape out.")
-        return _own_program(path), None, ""
+    if is_file(kernel):
+        return _own_program(Path(kernel), shape), None, ""
     raise Failure(f"{kernels.unknown(kernel)} Or give the path of a text file.")
+
+
+def is_file(kernel: str) -> bool:
+    """Does what stands for a kernel name a file, whether it is there or not?"""
+    return kernel not in kernels.names() and (
+        bool(Path(kernel).suffix) or "/" in kernel or Path(kernel).exists()
+    )
 
 
 def kernel_and_shape(wanted: str, shape: str | None) -> tuple[str, str | None]:
@@ -133,27 +143,39 @@ def kernels_and_shapes(names: Sequence[str], shape: str | None = None) -> list[t
     return list(dict.fromkeys(pairs))
 
 
-def _own_program(path: Path) -> Program:
+def _own_program(path: Path, shape: str | None) -> Program:
     """The program of a text of one's own, as sound as a kernel's; ``model.dojo:NAME`` is one of a model's."""
     file, _, kernel = path.name.rpartition(":")
     if file and not path.exists():
         return _kernel_of(path.with_name(file), kernel)
-    if path.suffix == ".py":
-        raise Failure(
-            f"{path} is Python, which no command of the Dojo runs: run it yourself and let it save the "
-            f"kernel's text ({document('own_kernel.md')})."
-        )
     text = read_file(path)
-    if text_kind(text) == "graph":
+    kind = kind_of(text)
+    if kind == "graph":
         raise Failure(
             f"{path} is a whole model: name a kernel of it, {_some_kernels(path)}; or give it as --model."
         )
+    if kind not in OWN:
+        return told_translation(text, shape.split(",") if shape else []).program
+    if shape:
+        raise Failure("A text of your own has its sizes in the text: leave --shape out.")
     program = parse(text)
     fault = program_fault(program, on=None, source=text)
     if fault is not None:
         raise Failure(f"{path} cannot be played on. {fault}")
     tell_doubt(program)
     return program
+
+
+def told_translation(text: str, sizes: Sequence[str]) -> Translation:
+    """A text of another language as a program, at sizes such as ``m=512``; what it was read as is told."""
+    from dojo_core.from_code.translate import translate  # which needs a parser of C
+
+    translation = translate(text, sizes_of(sizes))
+    told = ", ".join(f"{name}={size}" for name, size in translation.sizes.items())
+    err.print(escape(f"{translation.sentence} {told}".strip()), style="dim", soft_wrap=True)
+    for sentence in (translation.checked, *translation.notes):
+        err.print(escape(sentence), style="dim", soft_wrap=True)
+    return translation
 
 
 def _kernel_of(path: Path, kernel: str) -> Program:
@@ -168,7 +190,7 @@ def model_kernels(path: Path) -> dict[str, Program]:
     from dojo_core.graph.text import parse_kernels
 
     text = read_file(path, MODEL_TEXT)
-    if text_kind(text) != "graph":
+    if kind_of(text) != "graph":
         raise Failure(f"{path} is no model as dojo import writes one, so that it has no kernels to name.")
     return {name: kernel.program for name, kernel in parse_kernels(text).items()}
 
@@ -194,22 +216,28 @@ def played(
     target: str | None = None,
     machine: str | None = None,
 ) -> Game:
-    """A game with a line played from the start, for a machine (``MachineOption``; default: this one). Raises
-    Failure where a move does not apply."""
+    """A game at what stands for a kernel: its start, with a line played from there, or the position of a
+    game's or a line's file; for a machine (``MachineOption``; default: this one). Raises Failure where a move
+    does not apply."""
     recorded: RecordedLine | None = None
+    path = Path(kernel)
+    if line is None and is_file(kernel) and path.is_file():
+        text = read_file(path)
+        match kind_of(text):
+            case "game":
+                return _saved(text, shape, policy, settings, target, machine)
+            case "line":
+                named = read_line(text, path.stem).kernel
+                if named is None:
+                    raise Failure(f"{path} names no kernel: give the kernel first, then --line {path}.")
+                return played(named, shape, policy, path, settings, target, machine)
     if line is not None:
         text = line_text(line, target or DEFAULT_TARGET)
-        if text.startswith("dojo game"):
-            if settings or shape or policy or target or machine:
-                raise Failure(
-                    "A game has its shape, policy, target and machine in its text: leave --set, --shape, "
-                    "--policy, --target and --machine out."
-                )
-            game = Game.from_text(text)
+        if kind_of(text) == "game":
+            game = _saved(text, shape, policy, settings, target, machine)
             kernel, _ = kernel_and_shape(kernel, None)
             if game.kernel not in (None, kernel):
                 raise Failure(f"{line} is a game of {game.kernel}, not of {kernel}.")
-            tell_doubt(game.start)
             return game
         recorded = read_line(text, line.stem)
         kernel, shape = kernel_and_shape(kernel, shape)
@@ -234,6 +262,25 @@ def played(
     return game
 
 
+def _saved(
+    text: str,
+    shape: str | None,
+    policy: str | None,
+    settings: list[str] | None,
+    target: str | None,
+    machine: str | None,
+) -> Game:
+    """A saved game, at its cursor."""
+    if settings or shape or policy or target or machine:
+        raise Failure(
+            "A game has its shape, policy, target and machine in its text: leave --set, --shape, "
+            "--policy, --target and --machine out."
+        )
+    game = Game.from_text(text)
+    tell_doubt(game.start)
+    return game
+
+
 def on_machine(target: str, machine: str | None) -> str:
     """A target's name on a machine, which the records may know. Raises UnknownTarget, and Failure where they
     do not tell what it is."""
@@ -248,15 +295,6 @@ def on_machine(target: str, machine: str | None) -> str:
             if fingerprint.startswith(machine):
                 raise Failure(f"Machine {fingerprint}: {why}") from None
         return backend(f"{base(target)}{AT}{machine}").name
-
-
-def text_kind(text: str) -> str:
-    """What a file holds: ``game``, ``graph``, ``line`` or ``program``."""
-    if text.lstrip().startswith("graph "):
-        return "graph"
-    if text.lstrip().startswith("dojo game"):
-        return "game"
-    return "line" if any(row.startswith("shape ") for row in text.splitlines()) else "program"
 
 
 def line_text(line: Path, target: str = DEFAULT_TARGET) -> str:

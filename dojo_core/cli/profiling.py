@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,12 +15,9 @@ from dojo_core.cli.positions import (
     ShapeOption,
     TargetOption,
     played,
-    text_kind,
 )
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, out, print_table, read_file
-from dojo_core.game import Game
-from dojo_core.line import read_line
+from dojo_core.cli.terminal import Failure, columns, out, print_table
 from dojo_core.measure.measurement import Workload, seconds_text
 from dojo_core.measure.profile import Part, Profile, told_share
 from dojo_core.targets.registry import backend
@@ -42,12 +38,12 @@ def profile(
 ) -> None:
     """Tell where the time of a position goes: each loop's and operation's share, and what bounds it.
 
-    KERNEL may be a game's or a line's file as well. A timer tells what takes a microsecond and more each
+    A timer tells what takes a microsecond and more each
     time; a model parts what is shorter.
 
     Example: [bold]dojo profile softmax --line softmax[/bold]
     """
-    game = _position(kernel, shape, policy, line, target)
+    game = played(kernel, shape, policy, line, target=target)
     on = backend(game.target)
     clock = on.clock()
     if clock.kind != "measured":
@@ -62,21 +58,6 @@ def profile(
         out.print_json(data=told.data)
         return
     _show(told, everything)
-
-
-def _position(
-    kernel: str, shape: str | None, policy: str | None, line: Path | None, target: str | None
-) -> Game:
-    path = Path(kernel)
-    kind = text_kind(read_file(path)) if path.is_file() and line is None else ""
-    if kind == "game":
-        return Game.from_text(read_file(path))
-    if kind == "line":
-        of = read_line(read_file(path), path.stem).kernel
-        if of is None:
-            raise Failure(f"{path} names no kernel: give the kernel first, then --line {path}.")
-        return played(of, shape, policy, path, target=target)
-    return played(kernel, shape, policy, line, target=target)
 
 
 def _show(told: Profile, everything: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dojo_core.cli.positions import played, text_kind
+from dojo_core.cli.positions import played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
@@ -24,6 +24,7 @@ from dojo_core.cli.terminal import (
 )
 from dojo_core.cli.waiting import measures
 from dojo_core.faults import text_fault
+from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import read_line
 from dojo_core.measure.machine import this_machine
@@ -208,7 +209,7 @@ def _games(files: list[Path] | None, shape: str | None, records: Records) -> Ite
         return
     for file in files:
         text = read_file(file)
-        match text_kind(text):
+        match kind_of(text):
             case "game":
                 try:
                     game = Game.from_text(text)

@@ -19,6 +19,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, Table, plus
 from dojo_core.program.tree import Access, Comparison, Dim, Leaf, Number, Operand, Program
+from dojo_core.spelling import meant
 
 DIGITS = 40  # of a whole number: a longer one is written as 1e50
 LINE = 16384  # characters
@@ -178,8 +179,9 @@ class LineReader:
         assert isinstance(name, Token)
         function = FUNCTIONS.get(str(name))
         if function is None or function.infix:
-            known = ", ".join(f.name for f in FUNCTIONS.values() if not f.infix)
-            self.fail_at(name, f"unknown function {name}", f"The functions are {known}.")
+            known = [f.name for f in FUNCTIONS.values() if not f.infix]
+            remedy = meant(name, known) or f"The functions are {', '.join(known)}."
+            self.fail_at(name, f"unknown function {name}", remedy)
         if len(rest) != function.arity:
             self.fail_at(
                 name, f"{name} takes {function.arity} operands, not {len(rest)}", "Add or drop operands."
@@ -194,7 +196,10 @@ class LineReader:
         name, *rest = [c for c in tree.children if c is not None]
         dims = self.dims.get(str(name))
         if dims is None:
-            self.fail_at(name, f"no buffer holds an array {name}", f"Add a line such as: {name} f32 [8] heap")
+            remedy = f"Add a line such as: {name} f32 [8] heap"
+            self.fail_at(
+                name, f"no buffer holds an array {name}", f"{meant(name, self.dims)} {remedy}".lstrip()
+            )
         if len(rest) != len(dims):
             self.fail_at(
                 name, f"{name} has {len(dims)} dimensions, not {len(rest)}", "Give one index per dimension."

@@ -35,6 +35,7 @@ from dojo_core.program.tree import (
     Scope,
     substituted,
 )
+from dojo_core.spelling import meant
 
 MARKS = {
     "": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
@@ -56,6 +57,7 @@ class _Frame:
 _SLOT = re.compile(r"[ \t]*(\||\d+(?::\w*)?)(?=[ \t]|$)")
 _BUFFER_LINE = re.compile(r"[ \t]*[A-Za-z_]\w*[ \t]+[A-Za-z_]\w*[ \t]*\[")
 _HEADER = re.compile(r"[ \t]*(kernel|in|out)\b(?![ \t]*\[)")
+_WORDS = re.compile(r"[ \t]*([A-Za-z_]\w*)[ \t]+\w[\w, \t]*")  # no operation, no buffer
 _TABLE = re.compile(
     r"[ \t]*table[ \t]+([A-Za-z_]\w*)[ \t]+(\w+)[ \t]*\[[ \t]*(\d{1,9}(?:[ \t]*,[ \t]*\d{1,9})*)[ \t]*\]"
     r"[ \t]*=[ \t]*(-?\d{1,10}(?:[ \t]+-?\d{1,10})*)[ \t]*",
@@ -118,8 +120,16 @@ class _Reader(LineReader):
             elif re.match(r"[ \t]*table[ \t]+\w", line):
                 self.table(line)
             else:
+                if words := _WORDS.fullmatch(line):
+                    self.mistyped(words)
                 self.body_line(line)
         return self.finish()
+
+    def mistyped(self, words: re.Match[str]) -> None:
+        """A line of nothing but names begins with a word that is none: which one was meant?"""
+        remedy = meant(words[1], ("kernel", "in", "out"))
+        if remedy:
+            self.fail(f"no line begins with {words[1]}", remedy, words.start(1) + 1)
 
     def header(self, kind: str, line: str, at: int) -> None:
         if kind in self.headers:
@@ -241,11 +251,11 @@ class _Reader(LineReader):
             elif isinstance(child, Tree) and child.data == "names":
                 arrays = tuple(map(str, child.children))
         if dtype not in DTYPE_BYTES:
-            self.fail_at(dtype, f"unknown dtype {dtype}", f"The dtypes are {', '.join(DTYPE_BYTES)}.")
+            remedy = meant(dtype, DTYPE_BYTES) or f"The dtypes are {', '.join(DTYPE_BYTES)}."
+            self.fail_at(dtype, f"unknown dtype {dtype}", remedy)
         if location not in LOCATIONS:
-            self.fail_at(
-                location, f"unknown location {location}", f"The locations are {', '.join(LOCATIONS)}."
-            )
+            remedy = meant(location, LOCATIONS) or f"The locations are {', '.join(LOCATIONS)}."
+            self.fail_at(location, f"unknown location {location}", remedy)
         taken = {b.name for b in self.buffers} | self.tables.keys()
         if name in taken:
             self.fail_at(name, f"a second buffer named {name}", "Give each buffer a name of its own.")

@@ -18,7 +18,7 @@ from dojo_core.targets.registry import backend
 
 def start_screen(games: Games, player: Player) -> Json:
     """Cards of the kernels, saved games, recorded lines, packages that cannot be used; the player's errors
-    are of what was tried last."""
+    are of what was tried last, the draft is of the text that is being typed."""
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
@@ -59,6 +59,7 @@ def start_screen(games: Games, player: Player) -> Json:
         "lines": lines,
         "faults": plugins.all_faults(),
         "errors": player.errors,
+        "draft": player.draft,
     }
 
 

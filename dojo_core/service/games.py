@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -14,16 +14,17 @@ from weakref import WeakValueDictionary
 from dojo_core import kernels, sharing
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.faults import program_fault
+from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.ownership import may_claim, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
-from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
+from dojo_core.service.drafts import program_of
 from dojo_core.service.merging import merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
@@ -277,22 +278,27 @@ class Games:
         except (ValueError, TypeError) as fault:
             raise Refused(str(fault)) from fault
 
-    def from_text(self, text: str, policy: str, target: str = DEFAULT_TARGET) -> Game:
-        """A game from a program, a saved game or a line, whichever the text is.
+    def from_text(
+        self, text: str, policy: str, target: str = DEFAULT_TARGET, sizes: Mapping[str, int] | None = None
+    ) -> Game:
+        """A game from a program, a saved game, a line, or a text that is translated, whichever the text is;
+        ``sizes`` are by name in place of those of a text that is translated.
 
         Raises TextError, and Refused where a line does not play or a program does not write its output.
         """
-        if text.lstrip().startswith("dojo game"):
+        kind = kind_of(text)
+        if kind == "game":
             return Game.from_text(text)
         if sharing.has_start(text):
             return _taken_along(text)
-        if any(row.startswith("shape ") for row in text.splitlines()):
+        if kind == "line":
             game, stop = self._replayed(read_line(text))
             if stop:
                 raise Refused(stop)
             return game
-        program = parse(text)
-        fault = program_fault(program, target or DEFAULT_TARGET, _policy(policy), text)
+        program = program_of(text, sizes or {})
+        source = text if kind == "program" else None
+        fault = program_fault(program, target or DEFAULT_TARGET, _policy(policy), source)
         if fault is not None:
             raise Refused(fault)
         try:

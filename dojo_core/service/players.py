@@ -92,6 +92,7 @@ class Player:
     drop: Json | None = None
     hint: Hint | None = None
     errors: dict[str, str] = field(default_factory=dict)  # on the start screen: by kernel, or "text"
+    draft: Json | None = None  # on the start screen: what is told of the text that is being typed
     acknowledged: dict[str, int] = field(default_factory=dict)
     notice: Json | None = None
     noticed: float = 0.0  # when; a page that comes later is not told
@@ -106,6 +107,7 @@ class Player:
         self.table = table
         self.at = self.analysis = self.drop = self.hint = None
         self.errors = {}
+        self.draft = None
 
     def looks_at(self, analysis: Analysis) -> bool:
         """Does the board show its texts: of the position there, or of the one that it is compared with?"""

@@ -27,6 +27,7 @@ from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
+from dojo_core.service.drafts import draft, sizes_said
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games, follow
 from dojo_core.service.hints import Advise
@@ -329,9 +330,9 @@ class Service:
                     return
                 self._begin(player, game)
             case "text":
-                self._begin_with_text(
-                    player, str(event.get("text", "")), text_of("policy"), text_of("target")
-                )
+                self._begin_with_text(player, event, text_of("policy"), text_of("target"))
+            case "read":
+                self._read(player, event, text_of("policy"), text_of("target"))
             case "line":
                 game, stop = self._games.from_line(text_of("file"))
                 self._begin(player, game, measuring=False)
@@ -398,14 +399,22 @@ class Service:
             self._attention.attend(player, table)
             self._tell(player, ELSEWHERE, kind="info")
 
-    def _begin_with_text(self, player: Player, text: str, policy: str, target: str) -> None:
+    def _read(self, player: Player, event: Json, policy: str, target: str) -> None:
+        """Tell of a text what it is and what is wrong with it, while it is typed."""
+        player.errors = {}
+        told = draft(str(event.get("text", "")), event.get("sizes"), policy, target)
+        player.draft = {**told, "number": event.get("number"), "client": event.get("client")}
+        player.redraw()
+
+    def _begin_with_text(self, player: Player, event: Json, policy: str, target: str) -> None:
         """What is wrong with a text of one's own is told beside it."""
         player.errors = {}
+        text = str(event.get("text", ""))
         if not text.strip():
             player.errors = {"text": "Write a program, or paste a saved game, first."}
             return
         try:
-            game = self._games.from_text(text, policy, target)
+            game = self._games.from_text(text, policy, target, sizes_said(event.get("sizes")))
         except TextError as fault:
             player.errors = {"text": text_fault(fault)}
             return

@@ -85,6 +85,11 @@ class Events {
     this.pending = this.pending.filter((event) => event.seq > last);
   }
 
+  /** Leave out events of a kind that have not arrived: a newer one takes their place. */
+  withdraw(kind) {
+    this.pending = this.pending.filter((event) => event.kind !== kind);
+  }
+
   waits(test) {
     return this.pending.some(test);
   }

@@ -3,6 +3,17 @@
 const SHOWN_GAMES = 4;
 const FIRST_KERNEL = "softmax"; // a dozen ideas in one kernel, and the first move shows
 
+const TYPED = 450; // ms without a key until a text is looked at
+const LONGEST_LOOKED_AT = 65536; // characters of a text that is looked at while it is typed: a program has no more
+
+const EXAMPLES = [
+  ["Dojo", "kernel double\nin x\nout y\nx f32 [1024] heap\ny f32 [1024] heap\n1024 y[{0}] = x[{0}]*2"],
+  ["einsum", "mk,kn->mn"],
+  ["NumPy", "# x[m, n], gamma[n]\ndef rmsnorm(x, gamma, eps=1e-6):\n    return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + eps) * gamma"],
+  ["PyTorch", "def attention(q, k, v):\n    s = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5\n    return F.softmax(s, dim=-1) @ v"],
+  ["C", "void saxpy(int n, float a, const float *x, float *y) {\n  for (int i = 0; i < n; i++)\n    y[i] = a * x[i] + y[i];\n}"],
+];
+
 const PYTHON_EXAMPLE = `from dojo_core import kernel
 from dojo_core.own import exp
 
@@ -18,19 +29,21 @@ class StartView {
     this.board = board;
     this.root = el("div", { class: "start" });
     this.drawn = null;
-    this.own = { text: "", policy: "", target: "" };
+    this.own = { text: "", policy: "", target: "", sizes: new Map() };
+    this.place = null; // line and column of the text's first mistake
+    this.looked = 0; // the number of the text that was last sent to be looked at
     this.shapes = new Map(); // as typed, by kernel
     this.fitting = {}; // of the target that is chosen, by kernel
   }
 
   update() {
-    const { errors, ...start } = this.board.data.start;
+    const { errors, draft, ...start } = this.board.data.start;
     const key = JSON.stringify(start); // a machine may have become known, too
     if (key !== this.drawn) {
       this.drawn = key;
       this.draw(start);
     }
-    this.refresh(errors);
+    this.refresh(errors, draft);
   }
 
   draw(start) {
@@ -38,11 +51,11 @@ class StartView {
     this.root.replaceChildren(
       el("header", { class: "welcome" }, el("h1", {}, "The Dojo"),
         el("p", {}, "Make a kernel fast, one move at a time. Every move keeps the program's meaning; its measured time is your score. ",
-          el("strong", {}, "Pick a kernel to begin.")), this.newcomer(start)),
+          el("strong", {}, "Pick a kernel to begin, or paste your own code.")), this.newcomer(start)),
       el("div", { class: "start-columns" },
         el("div", {}, this.games(start.games), this.settings(start),
           this.kernels(start.groups), this.faults(start.faults)),
-        el("div", {}, this.lines(start), this.ownText())));
+        el("div", {}, this.ownText(), this.lines(start))));
   }
 
   /** The first thing to press for whoever has no game yet. */
@@ -67,7 +80,7 @@ class StartView {
       for (const [text, card] of cards) show(card, words.every((word) => text.includes(word)));
       show(none, cards.every(([, card]) => card.hidden));
     });
-    return el("section", {}, el("div", { class: "section-head" }, el("h2", {}, "Kernels"), find), el("div", { class: "cards" }, ...cards.map(([, card]) => card)), none);
+    return el("section", { class: "kernels" }, el("div", { class: "section-head" }, el("h2", {}, "Kernels"), find), el("div", { class: "cards" }, ...cards.map(([, card]) => card)), none);
   }
 
   /** Packages that are installed and cannot be used, or failed. */
@@ -112,7 +125,7 @@ class StartView {
 
   games(games) {
     if (!games.length) return "";
-    return el("section", {}, el("div", { class: "section-head" }, el("h2", {}, "Continue"),
+    return el("section", { class: "continue" }, el("div", { class: "section-head" }, el("h2", {}, "Continue"),
       el("button", { class: "small", type: "button", onclick: () => this.board.games.open() }, games.length > SHOWN_GAMES ? `More… (${games.length})` : "More…")),
       el("div", { class: "cards" }, ...games.slice(0, SHOWN_GAMES).map((game) => el("button", { class: "card as-button", type: "button",
         onclick: () => this.board.send("open", { game: game.id }) }, ...gameWords(game)))));
@@ -121,7 +134,7 @@ class StartView {
   lines({ lines, policies }) {
     if (!lines.length) return "";
     const words = (name) => { const p = policies.find((policy) => policy.name === name); return p ? p.words : name; };
-    return el("section", {}, el("h2", {}, "Recorded lines"),
+    return el("section", { class: "recorded" }, el("h2", {}, "Recorded lines"),
       el("p", { class: "quiet" }, "A game that somebody played to its end. Step through it with ← and →; nothing is measured unless you ask for it."),
       el("div", { class: "lines" }, ...lines.map((line) => el("button", { class: "as-button", type: "button",
         onclick: () => this.board.send("line", { file: line.file }) },
@@ -132,12 +145,12 @@ class StartView {
   }
 
   ownText() {
-    this.area = el("textarea", { class: "field mono", rows: "12", maxlength: "600000", spellcheck: "false", "aria-label": "Program text or a saved game",
-      placeholder: "kernel double\nin x\nout y\nx f32 [1024] heap\ny f32 [1024] heap\n1024 y[{0}] = x[{0}]*2" });
+    this.area = el("textarea", { class: "field mono", rows: "8", maxlength: "600000", spellcheck: "false", "aria-label": "Program text or a saved game",
+      placeholder: EXAMPLES[0][1] });
     this.area.value = this.own.text;
-    this.area.addEventListener("input", () => { this.own.text = this.area.value; });
-    const play = () => this.board.send("text", { text: this.area.value, ...this.chosen() });
-    const file = el("input", { type: "file", accept: ".dojo,.line,.txt,text/plain", hidden: true });
+    this.area.addEventListener("input", () => this.typed());
+    const play = () => { clearTimeout(this.timer); this.board.send("text", { text: this.area.value, sizes: this.sizes(), ...this.chosen() }); };
+    const file = el("input", { type: "file", accept: ".dojo,.line,.game,.txt,.py,.c,text/plain", hidden: true });
     file.addEventListener("change", async () => {
       if (!file.files[0]) return;
       if (file.files[0].size > 524288) { this.tell("text", "This file is larger than 512 KB: no game is."); return; }
@@ -145,14 +158,75 @@ class StartView {
       file.value = "";
       play();
     });
-    return el("section", { class: "own" }, el("h2", {}, "A text of your own"),
-      el("p", { class: "quiet" }, "A program in the text form, or a saved game."), this.area, this.error("text"),
+    this.told = el("div", { class: "own-told", role: "status" });
+    this.fields = el("div", { class: "own-sizes", hidden: true });
+    this.program = el("pre", { class: "mono" });
+    this.translation = el("details", { class: "python", hidden: true }, el("summary", {}, "The program that it becomes"), this.program);
+    this.drawnSizes = "";
+    return el("section", { class: "own" }, el("h2", {}, "Your own code"),
+      el("p", { class: "quiet" }, "Paste a program of the Dojo, NumPy or PyTorch, an einsum, loops in C, or a saved game. It is read, never run."),
+      el("div", { class: "own-examples" }, el("span", { class: "quiet" }, "Examples: "), ...EXAMPLES.map(([name, text]) =>
+        el("button", { class: "small", type: "button", onclick: () => { this.area.value = text; this.typed(0); this.area.focus(); } }, name))),
+      this.area, this.error("text", () => this.showPlace()), this.told, this.fields, this.translation,
       el("div", { class: "own-foot" },
         el("button", { class: "small", type: "button", title: "Choose a file and play it", onclick: () => file.click() }, "Play a file…"), file,
         el("button", { class: "small primary", type: "button", onclick: play }, "Play this")),
-      el("details", { class: "python" }, el("summary", {}, "Written in Python"),
-        el("p", { class: "quiet" }, "Describe the kernel as a function over named axes, save its text, and play that file here. The app reads the text and never runs Python."),
+      el("details", { class: "python" }, el("summary", {}, "Written with named axes"),
+        el("p", { class: "quiet" }, "A kernel can also be described as a Python function over named axes: run it yourself, save its text, and play that file here. The app reads the text and never runs Python."),
         el("pre", { class: "mono" }, PYTHON_EXAMPLE)));
+  }
+
+  /** The text or a size has changed: once nobody types any more it is looked at. */
+  typed(wait = TYPED) {
+    this.own.text = this.area.value;
+    this.tell("text", "");
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.looked += 1;
+      this.board.events.withdraw("read");
+      const text = this.area.value.length > LONGEST_LOOKED_AT ? "" : this.area.value;
+      this.board.send("read", { text, number: this.looked, client: this.board.client, sizes: this.sizes(), ...this.chosen() });
+    }, wait);
+  }
+
+  /** The sizes as they were changed, m=512 each. */
+  sizes() {
+    return [...this.own.sizes].map(([name, size]) => `${name}=${size}`);
+  }
+
+  /** What the server tells of the text as it stands. */
+  drafted(draft) {
+    const known = draft && draft.client === this.board.client && draft.number === this.looked && this.area.value ? draft : null;
+    if (!known && this.area.value) return;
+    const { told = [], sizes = [], program = "" } = known || {};
+    this.told.replaceChildren(...told.map((sentence) => el("p", { class: "quiet" }, sentence)));
+    put(this.program, program);
+    show(this.translation, Boolean(program));
+    if (known && known.error) return; // a size that is no size is changed where it stands
+    const names = JSON.stringify(sizes.map(([name]) => name));
+    if (names !== this.drawnSizes) {
+      this.drawnSizes = names;
+      this.own.sizes.clear();
+      this.fields.replaceChildren(...sizes.map(([name, size]) => this.size(name, size)));
+    }
+    show(this.fields, Boolean(sizes.length));
+  }
+
+  /** The place of a mistake, selected in the text: to the end of the word that begins there. */
+  showPlace() {
+    if (!this.place) return;
+    const [line, column] = this.place;
+    const before = this.area.value.split("\n").slice(0, line - 1).reduce((sum, row) => sum + row.length + 1, 0);
+    const start = before + column - 1;
+    const word = /^\w+|^./.exec(this.area.value.slice(start));
+    this.area.focus();
+    this.area.setSelectionRange(start, start + (word ? word[0].length : 0));
+  }
+
+  size(name, size) {
+    const field = el("input", { class: "field", type: "text", inputmode: "numeric", value: size, "aria-label": `Size ${name}` });
+    field.addEventListener("input", () => { this.own.sizes.set(name, field.value.trim() || size); this.typed(); });
+    return el("label", {}, el("small", {}, name), field);
   }
 
   card(kernel, group) {
@@ -174,8 +248,8 @@ class StartView {
     return card;
   }
 
-  error(place) {
-    const node = el("pre", { class: place === "text" ? "mono text-error" : "text-error", role: "alert", hidden: true });
+  error(place, onclick = null) {
+    const node = el("pre", { class: place === "text" ? "mono text-error" : "text-error", role: "alert", hidden: true, onclick });
     this.errors.set(place, node);
     return node;
   }
@@ -187,7 +261,11 @@ class StartView {
   }
 
   /** An error stands beside what it is about, which stays as it was typed. */
-  refresh(errors) {
-    for (const place of this.errors.keys()) this.tell(place, errors[place] || "");
+  refresh(errors, draft) {
+    for (const place of this.errors.keys()) if (place !== "text") this.tell(place, errors[place] || "");
+    this.drafted(draft);
+    const current = draft && draft.client === this.board.client && draft.number === this.looked;
+    if (errors.text || current) this.tell("text", errors.text || draft.error);
+    this.place = current && draft.line ? [draft.line, draft.column] : null;
   }
 }

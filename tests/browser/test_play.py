@@ -194,6 +194,23 @@ def test_a_wrong_text_is_shown_with_its_place_and_kept_and_so_is_one_that_leaves
     page.wait_for_selector(".row[data-move]")
 
 
+def test_code_is_read_while_it_is_typed_and_played_at_the_sizes_that_are_chosen(start_screen: Any) -> None:
+    page = start_screen
+    page.fill("textarea", "def f(x):\n    return np.tanhh(x)")
+    page.wait_for_selector(".own > .text-error >> text=Did you mean tanh?")
+    page.click(".own > .text-error")
+    place = "(area) => area.value.slice(area.selectionStart, area.selectionEnd)"
+    assert page.eval_on_selector("textarea", place) == "tanhh"
+    page.fill("textarea", "def f(x):\n    return np.tanh(x)")
+    page.wait_for_selector(".own-told >> text=Read as Python: f of x[m, n].")
+    assert not page.is_visible(".own > .text-error")
+    page.fill("[aria-label='Size m']", "8")
+    page.fill("[aria-label='Size n']", "16")
+    page.click("text=Play this")
+    page.wait_for_selector(".row[data-move]")
+    assert "8 16 y[{0},{1}] = tanh(x[{0},{1}])" in " ".join(page.inner_text(".program, .columns").split())
+
+
 def test_a_title_is_never_markup(start_screen: Any) -> None:
     board = start_screen
     facts = "title: <img src=x onerror=alert(1)>\nkernel: -\nshape: -\ntarget: cpu\npolicy: reassoc\n"

@@ -1,0 +1,3 @@
+"""Texts of other languages as programs: recognised, translated where that is exact, and checked
+(docs/own_kernel.md).
+"""

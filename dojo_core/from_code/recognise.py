@@ -1,0 +1,113 @@
+"""What kind of text this is: one of the Dojo's own, one that is translated, or one of another language."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from dojo_core.from_code.source import LONGEST
+from dojo_core.package_data import document
+
+OWN = ("program", "game", "line", "graph")  # what the Dojo writes itself
+TRANSLATED = ("python", "einsum", "c")
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A language that is known and not translated: how it is told, and how such a kernel would be written."""
+
+    pattern: str
+    what: str
+    remedy: str
+
+
+_LOOPS = "Write the loops that its threads go through as a C function over arrays, or as a NumPy expression."
+
+FOREIGN = (
+    Foreign(
+        r"\bfrom\s+dojo_core\b|\bimport\s+dojo_core\b|^[ \t]*@kernel\b",
+        "Python that describes a kernel with dojo_core",
+        "Run it yourself and take the text that it saves, "
+        f'softmax.save("softmax.dojo") ({document("own_kernel.md")}).',
+    ),
+    Foreign(
+        r"^[ \t]*(?:@triton\.|import triton)|\btl\.(?:load|program_id|store)\b",
+        "a Triton kernel",
+        "Write what it computes as a NumPy or PyTorch function over whole arrays.",
+    ),
+    Foreign(
+        r"\b(?:__global__|__shared__|threadIdx|blockIdx|get_global_id|__kernel)\b", "a GPU kernel", _LOOPS
+    ),
+    Foreign(
+        r"^[ \t]*class\s+\w+\s*\(.*Module\s*\)",
+        "a module of PyTorch, whose weights are not in its text",
+        "Write its forward as a function over arrays, weights too; a whole model comes in by torch.export "
+        f"and dojo import ({document('pytorch.md')}).",
+    ),
+    Foreign(
+        r"\bmake_node\s*\(|\bopset_import\b|\bir_version\b|^[ \t]*\w+\s*=\s*[A-Z]\w*\s*(?:<[^>]*>\s*)?\(",
+        "an operator of ONNX",
+        "Save the model and give it to dojo import model.onnx, or write what the operator computes in NumPy, "
+        f"such as softmax(x, axis=-1) ({document('onnx.md')}).",
+    ),
+    Foreign(r"^[ \t]*(?:module\s*\{|func\.func\b|%\w+\s*=)", "MLIR or LLVM's text", _LOOPS),
+    Foreign(r"^[ \t]*(?:subroutine|program)\s+\w+|^[ \t]*do\s+\w+\s*=\s*\w+\s*,", "Fortran", _LOOPS),
+    Foreign(r"\bfn\s+\w+\s*[(<]|\blet\s+mut\b", "Rust", _LOOPS),
+    Foreign(r"\b(?:function|const|let)\s+\w+\s*(?:\(|=).{0,200}[{;]|=>\s*\{", "JavaScript", _LOOPS),
+    Foreign(r"\\(?:sum|frac|begin|mathbf|cdot)\b", "LaTeX", "Write it in NumPy, or as an einsum: ij,jk->ik."),
+    Foreign(r"^[ \t]*(?:\{|\[)\s*[\"{\[]", "JSON", "Paste a program, a saved game, NumPy or C."),
+    Foreign(r"\b(?:template\s*<|std::|public:|auto\s+\w+\s*=)", "C++", "Write it as plain C over arrays."),
+)  # fmt: skip
+
+_BUFFER = re.compile(
+    r"^[ \t]*\w+\s+[a-z]+\d\w*\s*\[.*\]\s*(heap|stack|register|shared|local)\b", re.MULTILINE
+)
+_HEADER = re.compile(r"^[ \t]*kernel\s+\w+\s*$", re.MULTILINE | re.IGNORECASE)
+_C = re.compile(
+    r"\bfor\s*\(|^[ \t]*#\s*(?:include|define|pragma)\b"
+    r"|\b(?:void|float|double|int|long|size_t|unsigned|u?int\d+_t)\b[\w\s*]{0,80}?\b\w+\s*(?:\(|\[|=|;)",
+    re.MULTILINE,
+)
+_EINSUM = re.compile(
+    r"\s*[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*\s*->\s*[A-Za-z]*\s*|\s*[a-z]{1,8}(?:\s*,\s*[a-z]{1,8})+\s*"
+)
+_PYTHON = re.compile(
+    r"^[ \t]*(?:def|import|from|return|lambda)\b|\b(?:np|numpy|torch|jnp|F)\.\w"
+    r"|^[ \t]*\w+\s*=[^=]|\b\w+\s*\(",
+    re.MULTILINE,
+)
+
+
+def kind_of(text: str) -> str:
+    """``program``, ``game``, ``line``, ``graph``; ``python``, ``einsum``, ``c``; ``foreign`` where it is one
+    of ``FOREIGN``; ``unknown``."""
+    first = text.lstrip()
+    if first.startswith("graph "):
+        return "graph"
+    if first.startswith("dojo game"):
+        return "game"
+    if any(row.startswith("shape ") for row in text.splitlines()):
+        return "line"
+    text = text[:LONGEST]  # patterns may take long on more, and what it is shows at the beginning
+    if _HEADER.search(text) or _BUFFER.search(text) or re.search(r"\{\d+\}", text):
+        return "program"
+    if foreign(text) is not None:
+        return "foreign"
+    if _EINSUM.fullmatch(text):
+        return "einsum"
+    if _C.search(text) and not _parses(text):
+        return "c"
+    return "python" if _PYTHON.search(text) or _parses(text) else "unknown"
+
+
+def foreign(text: str) -> Foreign | None:
+    """Which of the languages that are not translated a text is in."""
+    return next((each for each in FOREIGN if re.search(each.pattern, text[:LONGEST], re.MULTILINE)), None)
+
+
+def _parses(text: str) -> bool:
+    try:
+        return bool(ast.parse(text).body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
