@@ -12,7 +12,8 @@ import streamlit as st
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     "dom", "speed", "events", "address", "notice", "header", "program", "tree", "row", "order", "words",
-    "hint", "moves", "drawer", "history", "dialogs", "help", "games", "start", "board",
+    "hint", "moves", "drawer", "history", "dialogs", "help", "games", "start", "kept", "separator", "roving", "dock",
+    "panes", "board",
 )  # fmt: skip
 
 
@@ -22,7 +23,7 @@ def _text(name: str) -> str:
 
 board = st.components.v2.component(
     "dojo_board",
-    css=_text("board.css") + _text("narrow.css"),
+    css="".join(_text(f"{name}.css") for name in ("board", "panes", "narrow")),
     js="\n".join(_text(f"{name}.js") for name in _SCRIPTS),
 )
 

@@ -4,6 +4,8 @@ const KEYS = [
   ["← →", "one move back, forward"], ["U", "take back"], ["H", "a hint: the kind of a good move; again: its place; again: the move"], ["B", "next branch"], ["↑ ↓", "up, down in a list"],
   ["Enter", "play the selected move"], ["Double click", "on a move: play it"], ["/", "filter the moves, or type one"],
   ["Esc", "clear the filter, then the selected move, then the selected line"], ["M", "measure, pause"],
+  ["Tab", "from pane to pane, and to the edges between them: arrow keys move these"], ["Alt + ↑ ↓", "through the controls of a pane"],
+  ["F", "one pane fills the board; Esc, or F again: all panes"], ["W", "wrap long lines"], ["+ −", "larger, smaller letters"],
   ["Save line", "on top: download the game as a text; paste it on the start screen to play on"], ["?", "this help"],
 ];
 
