@@ -2,6 +2,7 @@
 // lines wrap. What a player chose is kept in the browser. A small window shows one pane at a time (dock.js).
 
 const SMALL = "(max-width: 899px), (max-height: 559px)"; // a telephone, a tablet, a page at 200%
+const SMALL_BESIDE = "(max-width: 1279px), (max-height: 559px)"; // the same beside a lesson, which takes its part
 const STACKED = "(max-width: 899px)"; // a lesson stands above the board, no longer beside it
 const SIZES = [0.85, 1, 1.15, 1.3, 1.5, 1.75, 2];
 
@@ -22,12 +23,12 @@ class Panes {
     this.buttons();
     this.roving = [[program, program.body], [code, code.body], [moves, moves.list], [history, history.body], [chart, null]]
       .map(([pane, home]) => new Roving(pane.root, home));
-    this.queries = [SMALL, STACKED].map((query) => window.matchMedia(query));
+    this.queries = [SMALL, SMALL_BESIDE, STACKED].map((query) => window.matchMedia(query));
   }
 
   /** The elements, and the four edges between them. Beside a lesson the code stands below the program. */
   make(program, code, moves, history, chart) {
-    const plan = (wide, embedded) => () => (this.board.frame.classList.contains("embedded") ? embedded() : wide());
+    const plan = (wide, embedded) => () => (this.embedded ? embedded() : wide());
     const [columns, below] = [el("div", { class: "columns" }), el("div", { class: "below" })];
     this.root = el("div", { class: "panes" });
     const rows = () => ({ name: "rows", box: this.root, upright: false, low: 30, high: 88 });
@@ -67,7 +68,11 @@ class Panes {
   }
 
   get narrow() {
-    return this.queries[0].matches;
+    return this.queries[this.embedded ? 1 : 0].matches;
+  }
+
+  get embedded() {
+    return this.board.frame.classList.contains("embedded");
   }
 
   /** Is the lesson what a small window shows? */
@@ -76,7 +81,7 @@ class Panes {
   }
 
   get stacked() {
-    return this.queries[1].matches && this.board.frame.classList.contains("embedded");
+    return this.embedded && this.queries[2].matches;
   }
 
   /** Draw what was chosen, for the window as it is. */
