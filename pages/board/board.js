@@ -66,7 +66,6 @@ class Board {
     this.data = data;
     if (data.game) tellTimesIn(data.game.unit);
     this.frame.classList.toggle("embedded", Boolean(data.embedded));
-    if (before === null) this.panes.arrange();
     this.address.update();
     const playing = data.view === "play";
     show(this.start.root, !playing);
@@ -109,6 +108,7 @@ class Board {
 
   /** Another game: its program, its code and all its moves are shown first. */
   fresh() {
+    this.panes.fresh();
     this.moves.group = "all";
     this.moves.tabs.select("all");
     this.moves.search.value = this.moves.filter = "";

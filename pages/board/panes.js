@@ -14,8 +14,8 @@ class Panes {
     this.all = new Map(Object.entries({ program, code, moves, history, chart }).map(([name, pane]) => [name, pane.root]));
     for (const [name, root] of this.all) root.id = `pane-${name}`;
     this.maximised = null;
-    this.shown = this.kept.get("pane", (name) => this.all.has(name), "moves");
-    this.lesson = true; // where there is one, it is read first
+    this.shown = "moves"; // in a small window
+    this.lesson = true; // is the lesson shown in place of the board?
     this.size = this.kept.get("size", (size) => SIZES.includes(size), 1);
     this.wrapping = this.kept.get("wrap", (wrap) => typeof wrap === "boolean", null); // null: in a small window
     this.dock = new Dock(this);
@@ -126,6 +126,13 @@ class Panes {
     if (host) host.dataset.shows = aside ? "lesson" : "board"; // the page Learn shows its lesson, or not
   }
 
+  /** Another game: its moves are shown first, or the lesson, which is read before them. */
+  fresh() {
+    this.shown = "moves";
+    this.lesson = true;
+    this.arrange();
+  }
+
   /** Bring a pane up where one is shown at a time; `scroll`: to where it can be seen whole. */
   reveal(name, scroll = false) {
     if (!this.narrow) {
@@ -133,10 +140,7 @@ class Panes {
       return;
     }
     this.lesson = name === "lesson";
-    if (!this.lesson) {
-      this.shown = name;
-      this.kept.set("pane", name);
-    }
+    if (!this.lesson) this.shown = name;
     this.arrange();
     if (scroll) this.root.scrollIntoView({ block: "nearest" });
   }

@@ -17,8 +17,9 @@ class Roving {
     pane.addEventListener("pointerdown", () => { this.pointed = true; this.keyed = false; });
     for (const end of ["pointerup", "pointercancel", "pointerleave"]) pane.addEventListener(end, () => { this.pointed = false; });
     pane.addEventListener("focusin", (event) => this.focused(event.target));
-    pane.addEventListener("focusout", (event) => { if (event.target.isConnected) this.held = null; });
-    pane.addEventListener("keydown", (event) => this.key(event));
+    // What is taken out of the page loses the focus just before: only afterwards is it seen to be gone.
+    pane.addEventListener("focusout", ({ target }) => queueMicrotask(() => { if (target === this.held && target.isConnected) this.held = null; }));
+    pane.addEventListener("keydown", (event) => this.key(event), true); // before a list takes the arrows
     new MutationObserver(() => this.settle())
       .observe(pane, { childList: true, subtree: true, attributes: true, attributeFilter: ["hidden", "disabled"] });
     this.settle();
@@ -40,7 +41,10 @@ class Roving {
   settle() {
     const stops = this.stops;
     const gone = this.held !== null && !this.held.isConnected;
-    if (!stops.includes(this.at)) this.at = stops.includes(this.home) ? this.home : stops[0] || null;
+    if (!stops.includes(this.at)) {
+      const drawnAnew = this.at && stops.find((stop) => stop.textContent === this.at.textContent && stop.ariaLabel === this.at.ariaLabel);
+      this.at = drawnAnew || (stops.includes(this.home) ? this.home : stops[0] || null);
+    }
     for (const stop of stops) {
       const value = stop === this.at ? 0 : -1;
       if (stop.tabIndex !== value) stop.tabIndex = value;

@@ -54,7 +54,11 @@ def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[int, list[str]
         page.evaluate(AT_REST)
         look(entry.name)
     page.click("text=Begin with the first lesson")
+    page.click(".dock >> text=Moves")
     page.wait_for_selector(".board.embedded .row[data-move]")
+    look("a lesson's board")
+    page.click(".dock >> text=Lesson")
+    page.wait_for_selector(".foot >> text=Next")
     look("a lesson's step")
     yield seen
     page.close()
