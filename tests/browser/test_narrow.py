@@ -1,4 +1,4 @@
-"""A small window, a telephone's or a page at 200%: one pane at a time; what the board says of an open text."""
+"""A small window, a telephone's or one at 200%: one pane at a time; what the board says of an open text."""
 
 from __future__ import annotations
 
