@@ -78,7 +78,9 @@
       if (getComputedStyle(up).overflow !== "visible" && (x < edge.left || x > edge.right || y < edge.top || y > edge.bottom)) return null;
     }
     const over = at(x, y);
-    return over && !holds(node, over) && !holds(over, node) ? over : null;
+    if (!over || holds(node, over) || holds(over, node)) return null;
+    for (let up = over; up && !holds(up, node); up = parent(up)) if (/fixed|sticky/.test(getComputedStyle(up).position)) return null; // scrolled away
+    return over;
   };
   const targets = all.filter((node) => node.matches("button, a[href], [role=tab], select, input:not([type=hidden]):not([type=file])") && shown(node))
     .map((node) => ({ node, box: node.getBoundingClientRect() })).filter(({ box }) => box.width > 1 && box.height > 1);
