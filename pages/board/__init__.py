@@ -12,8 +12,8 @@ import streamlit as st
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     "dom", "speed", "events", "address", "notice", "header", "program", "tree", "row", "order", "words",
-    "hint", "moves", "drawer", "history", "dialogs", "help", "games", "start", "kept", "separator", "roving", "dock",
-    "panes", "board",
+    "hint", "moves", "drawer", "history", "dialogs", "help", "games", "start", "kept", "separator", "roving",
+    "dock", "panes", "board",
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.browser.playing import TELEPHONE, open_means, wait_for_entries
+from tests.screens.looks import Window, findings
 from tests.test_doors import DOUBT, LONG
 
 ZOOMED = {"width": 640, "height": 400}  # 1280 by 800 at 200%
@@ -28,6 +29,9 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
             assert len(boxes) == 13  # Apply, Hint, Take back, the five ways through the line, the tabs
             assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
             assert all(box["y"] >= 0 and box["y"] + box["height"] <= size["height"] for box in boxes)
+    windows = [Window(390, 844), Window(1280, 800, 200), Window(1280, 1024, 400), Window(1280, 800)]
+    assert findings(narrow, windows, rest=50) == {}
+    narrow.set_viewport_size(TELEPHONE)
     narrow.click(".dock >> text=Apply")
     wait_for_entries(narrow, 2)
     narrow.keyboard.press("/")  # what is asked for comes up

@@ -22,7 +22,7 @@ from playwright.sync_api import Error, sync_playwright
 
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, Server
 from tests.screens.documents import document, own
-from tests.screens.looks import AUDIT, THEMES, findings
+from tests.screens.looks import AUDIT, THEMES, Window, findings
 from tests.screens.newcomer import first_minute
 from tests.screens.scenes import FIRST, SCENES, Scene, prepare
 from tests.screens.tabbing import stops
@@ -119,9 +119,12 @@ def looks(
 def tab(browser: Any, server: Server, game: str, options: argparse.Namespace) -> None:
     for scene in SCENES:
         if scene.name in PLAIN and any(word in scene.name for word in options.only or [""]):
-            page, faults = opened(browser, server, scene, game)
-            print(scene.name, *faults, *(stop.told for stop in stops(page)), sep="\n  ", flush=True)
-            page.context.close()
+            for window in (Window(1280, 800), Window(1280, 800, 200)):
+                page, faults = opened(browser, server, scene, game)
+                page.set_viewport_size(window.viewport)
+                told = [stop.told for stop in stops(page)]
+                print(f"{scene.name}, {window}", *faults, *told, sep="\n  ", flush=True)
+                page.context.close()
 
 
 def main() -> None:

@@ -108,7 +108,7 @@
     const own = [...node.childNodes].filter((c) => c.nodeType === 3 && c.textContent.trim()).map((c) => c.textContent).join(" ");
     const box = node.getBoundingClientRect();
     if (box.width < 2 || box.height < 2) continue;
-    const disabled = node.closest(":disabled, [aria-disabled=true]") || (node.getRootNode().host && node.getRootNode().host.closest(":disabled"));
+    const disabled = node.closest(":disabled, [aria-disabled=true]") || node.closest("label")?.control?.disabled || (node.getRootNode().host && node.getRootNode().host.closest(":disabled"));
     if (own && !disabled) {
       const svg = node instanceof SVGElement;
       const below = ground(svg ? node.ownerSVGElement || node : node);
