@@ -45,11 +45,11 @@ def findings(
     """By what is told against the page's look: in which windows and themes. ``rest``: milliseconds until a
     page is laid out anew. The page has the last window and theme afterwards."""
     found: dict[str, list[str]] = {}
-    for window in windows:
-        page.set_viewport_size(window.viewport)
-        page.wait_for_timeout(rest)
-        for theme in themes:
-            page.emulate_media(color_scheme=theme)
+    for theme in themes:
+        page.emulate_media(color_scheme=theme)
+        for window in windows:
+            page.set_viewport_size(window.viewport)
+            page.wait_for_timeout(rest)
             for words in page.evaluate(AUDIT):
                 found.setdefault(words, []).append(f"{window} {theme}")
     return found
