@@ -1,14 +1,14 @@
 // In a small window: the bar at its foot, which always stays in reach. It has the ways through the line, Apply for the
 // chosen move, and the tabs of the panes, of which one is shown at a time.
 
-const TABS = [["lesson", "Lesson"], ["program", "Program"], ["code", "Code"], ["moves", "Moves"], ["history", "History"], ["chart", "Chart"]];
+const PANE_TABS = [["lesson", "Lesson"], ["program", "Program"], ["code", "Code"], ["moves", "Moves"], ["history", "History"], ["chart", "Chart"]];
 
 class Dock {
   constructor(panes) {
     this.panes = panes;
     this.apply = el("button", { class: "nav primary", type: "button", onclick: () => this.play() }, "Apply");
     this.acts = el("div", { class: "acts" }, this.apply);
-    this.tabs = new Map(TABS.map(([name, words]) => [name, el("button", { class: "tab", type: "button", role: "tab", "data-pane": name,
+    this.tabs = new Map(PANE_TABS.map(([name, words]) => [name, el("button", { class: "tab", type: "button", role: "tab", "data-pane": name,
       id: `tab-${name}`, "aria-controls": `pane-${name}`, onclick: () => panes.reveal(name, true) }, words)]));
     this.tabs.get("lesson").removeAttribute("aria-controls"); // it stands in a component of its own
     this.bar = el("div", { class: "tabs", role: "tablist", "aria-label": "Panes" }, ...this.tabs.values());

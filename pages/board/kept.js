@@ -1,6 +1,6 @@
 // What a player chose of the board's look, kept in the browser. Where that keeps nothing, it holds for this page.
 
-class Kept {
+class KeptChoices {
   constructor(key) {
     this.key = key;
     this.values = {};

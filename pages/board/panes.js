@@ -1,29 +1,29 @@
 // Where the panes stand: how wide each is, which one fills the board, how large their letters are, and whether long
 // lines wrap. What a player chose is kept in the browser. A small window shows one pane at a time (dock.js).
 
-const SMALL = "(max-width: 899px), (max-height: 559px)"; // a telephone, a tablet, a page at 200%
-const SMALL_BESIDE = "(max-width: 1279px), (max-height: 559px)"; // the same beside a lesson, which takes its part
-const STACKED = "(max-width: 899px)"; // a lesson stands above the board, no longer beside it
-const SIZES = [0.85, 1, 1.15, 1.3, 1.5, 1.75, 2];
+const SMALL_WINDOW = "(max-width: 899px), (max-height: 559px)"; // a telephone, a tablet, a page at 200%
+const SMALL_BESIDE_LESSON = "(max-width: 1279px), (max-height: 559px)"; // the same beside a lesson, which takes its part
+const LESSON_ABOVE = "(max-width: 899px)"; // a lesson stands above the board, no longer beside it
+const LETTER_SIZES = [0.85, 1, 1.15, 1.3, 1.5, 1.75, 2];
 
 class Panes {
   constructor(board) {
     this.board = board;
-    this.kept = new Kept("dojo-layout");
+    this.kept = new KeptChoices("dojo-layout");
     const { program, code, moves, history, chart } = board;
     this.all = new Map(Object.entries({ program, code, moves, history, chart }).map(([name, pane]) => [name, pane.root]));
     for (const [name, root] of this.all) root.id = `pane-${name}`;
     this.maximised = null;
     this.shown = "moves"; // in a small window
     this.lesson = true; // is the lesson shown in place of the board?
-    this.size = this.kept.get("size", (size) => SIZES.includes(size), 1);
+    this.size = this.kept.get("size", (size) => LETTER_SIZES.includes(size), 1);
     this.wrapping = this.kept.get("wrap", (wrap) => typeof wrap === "boolean", null); // null: in a small window
     this.dock = new Dock(this);
     this.make(program.root, code.root, moves.root, history.root, chart.root);
     this.buttons();
-    this.roving = [[program, program.body], [code, code.body], [moves, moves.list], [history, history.body], [chart, null]]
-      .map(([pane, home]) => new Roving(pane.root, home));
-    this.queries = [SMALL, SMALL_BESIDE, STACKED].map((query) => window.matchMedia(query));
+    const homes = [[program, program.body], [code, code.body], [moves, moves.list], [history, history.body], [chart, null]];
+    for (const [pane, home] of homes) new Roving(pane.root, home);
+    this.queries = [SMALL_WINDOW, SMALL_BESIDE_LESSON, LESSON_ABOVE].map((query) => window.matchMedia(query));
   }
 
   /** The elements, and the four edges between them. Beside a lesson the code stands below the program. */
@@ -54,7 +54,8 @@ class Panes {
     for (const [name, root] of this.all) {
       const extras = root.querySelector(".pane-head .extras");
       if (name === "program" || name === "code") {
-        const wrap = el("button", { class: "small icon-only", type: "button", "aria-label": "Wrap long lines", title: "Wrap long lines (W)", onclick: () => this.wrap() }, icon("wrap"));
+        const wrap = el("button", { class: "small icon-only", type: "button", "aria-label": "Wrap long lines", title: "Wrap long lines (W)",
+          onclick: () => this.wrap() }, icon("wrap"));
         this.wraps.push(wrap);
         extras.append(wrap);
       }
@@ -62,7 +63,8 @@ class Panes {
       this.fills.set(name, fill);
       extras.append(fill);
     }
-    const sized = (words, step, title) => el("button", { class: "ghost", type: "button", "aria-label": title, title: `${title} (${words.slice(1)})`, onclick: () => this.resize(step) }, words);
+    const sized = (words, step, title) => el("button", { class: "ghost", type: "button", "aria-label": title, title: `${title} (${words.slice(1)})`,
+      onclick: () => this.resize(step) }, words);
     [this.smaller, this.larger] = [sized("A−", -1, "Smaller letters"), sized("A+", 1, "Larger letters")];
     this.board.header.buttons.keys.before(el("span", { class: "sizes", role: "group", "aria-label": "Size of letters" }, this.smaller, this.larger));
   }
@@ -117,8 +119,8 @@ class Panes {
       button.title = full ? "Back to all panes (F, Esc)" : "Fill the board with this pane (F)";
     }
     frame.style.setProperty("--size", String(this.size));
-    this.smaller.disabled = this.size === SIZES[0];
-    this.larger.disabled = this.size === SIZES.at(-1);
+    this.smaller.disabled = this.size === LETTER_SIZES[0];
+    this.larger.disabled = this.size === LETTER_SIZES.at(-1);
     const wrapped = this.wrapping ?? narrow;
     frame.classList.toggle("wrap", wrapped);
     for (const button of this.wraps) button.setAttribute("aria-pressed", String(wrapped));
@@ -166,8 +168,8 @@ class Panes {
   }
 
   resize(step) {
-    const at = SIZES.indexOf(this.size) + step;
-    this.size = SIZES[Math.max(0, Math.min(SIZES.length - 1, at))];
+    const at = LETTER_SIZES.indexOf(this.size) + step;
+    this.size = LETTER_SIZES[Math.max(0, Math.min(LETTER_SIZES.length - 1, at))];
     this.kept.set("size", this.size);
     this.arrange();
   }

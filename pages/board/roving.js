@@ -1,7 +1,7 @@
 // One tab stop a pane: Tab goes from pane to pane, to what had the focus there last, at first to the pane's text or
 // list. Within one, Alt with ↑ or ↓ goes through all its controls, and ← and → go on from a button reached so.
 
-const CONTROLS = ["button:not(.apply):not(.entry)", "input", "select", ".scroll[tabindex]"]
+const PANE_CONTROLS = ["button:not(.apply):not(.entry)", "input", "select", ".scroll[tabindex]"]
   .map((kind) => `${kind}:not(:disabled, [hidden], [hidden] *)`).join();
 
 class Roving {
@@ -26,13 +26,13 @@ class Roving {
   }
 
   get stops() {
-    return [...this.pane.querySelectorAll(CONTROLS)];
+    return [...this.pane.querySelectorAll(PANE_CONTROLS)];
   }
 
   focused(node) {
     this.keyed = !this.pointed;
     this.held = node;
-    const stop = node.closest(CONTROLS);
+    const stop = node.closest(PANE_CONTROLS);
     if (stop) this.at = stop;
     this.settle();
   }
@@ -60,7 +60,7 @@ class Roving {
     const step = event.altKey ? { ArrowUp: -1, ArrowDown: 1 }[event.key] : along && { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     const stops = this.stops;
-    const next = stops[stops.indexOf(event.target.closest(CONTROLS)) + step];
+    const next = stops[stops.indexOf(event.target.closest(PANE_CONTROLS)) + step];
     if (next) next.focus();
     event.preventDefault();
     event.stopPropagation();

@@ -1,7 +1,7 @@
 // The edge between two panes: it is dragged, or moved by the arrow keys, and a press without dragging moves it to the
 // next of three places (WCAG 2.2, 2.5.7: whatever is dragged can be done by single presses).
 
-const STEP = 2; // per cent of the box, for an arrow key; Shift makes it five times as much
+const EDGE_STEP = 2; // per cent of the box, for an arrow key; Shift makes it five times as much
 
 class Separator {
   /** `plan` gives what holds now: `name` (the CSS variable), `box` (what it divides), `upright` (or lying), `low`,
@@ -56,7 +56,7 @@ class Separator {
 
   key(event) {
     const { low, high, upright } = this.plan();
-    const by = event.shiftKey ? 5 * STEP : STEP;
+    const by = event.shiftKey ? 5 * EDGE_STEP : EDGE_STEP;
     const moves = {
       [upright ? "ArrowLeft" : "ArrowUp"]: () => this.move(this.value - by),
       [upright ? "ArrowRight" : "ArrowDown"]: () => this.move(this.value + by),
