@@ -124,7 +124,7 @@
     }
     const named = (at) => at && (at.getAttribute("title") || named(parent(at)));
     if (own && style.textOverflow === "ellipsis" && node.scrollWidth > node.clientWidth + 1 && !named(node)) tell(`cut off ${kind(node)}`, short(own));
-    if (node.matches("button") && node.textContent.trim() && box.height < 90 && !node.querySelector("*:not(span):not(p):not(div)")) {
+    if (node.matches("button") && style.textAlign === "center" && node.textContent.trim() && box.height < 90 && !node.querySelector("*:not(span):not(p):not(div)")) {
       const range = document.createRange();
       range.selectNodeContents(node);
       const tops = [...range.getClientRects()].filter((r) => r.width > 1).map((r) => r.top);

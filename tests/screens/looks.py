@@ -48,6 +48,7 @@ def findings(
     found: dict[str, list[str]] = {}
     for theme in themes:
         page.emulate_media(color_scheme=theme)
+        page.wait_for_timeout(3 * rest)  # plots are drawn anew
         for window in windows:
             page.set_viewport_size(window.viewport)
             page.wait_for_timeout(rest)
