@@ -106,6 +106,7 @@ class Lane {
     }
     for (const [value, button] of this.follows) button.setAttribute("aria-pressed", String(data.follow === value));
     put(this.where, data.where);
+    this.where.title = data.where;
     this.drawProgram(data.program);
     this.drawLine(data.moves, data.ply);
     put(this.heat, data.heat);
