@@ -13,6 +13,7 @@
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 # make benchmark-app SOAK=5000  the app in a real Chromium: response times, idle load, double clicks, tabs, memory
 # make screens   every page and state, light and dark, as pictures in build/screens
+# make looks   what a machine can tell of their look, at five widths, light and dark, at 100, 200 and 400% (build/looks; goes on)
 
 PYTHON ?= python3
 VENV := .venv
@@ -33,7 +34,7 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup play run test soak recordings prove perft arm64 fuzz bench benchmark mutate benchmark-app screens
+.PHONY: setup play run test soak recordings prove perft arm64 fuzz bench benchmark mutate benchmark-app screens looks
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.project
@@ -113,6 +114,9 @@ benchmark-app: setup
 
 screens: setup
 	$(BIN)/python -m tests.screens build/screens
+
+looks: setup
+	$(BIN)/python -m tests.screens build/looks --looks --resume --home build/looks-home
 
 prove: setup
 	$(BIN)/python -m tests.prove $(SECONDS) $(SEED)

@@ -62,6 +62,7 @@ class Bar {
     }
     say(this.version, data.version);
     say(this.game, data.game);
+    this.game.title = data.game;
     say(this.machine, data.machine);
     this.machine.title = [data.machine, data.advice].filter(Boolean).join("\n");
     say(this.queue, data.queue);

@@ -15,7 +15,7 @@ _HERE = Path(__file__).parent
 _SCRIPTS = (
     "dom", "speed", "events", "door", "ahead", "address", "notice", "header", "program", "tree", "row",
     "order", "words", "hint", "attention", "moves", "drawer", "history", "dialogs", "help", "games",
-    "start", "pin", "take", "board",
+    "start", "pin", "take", "kept", "separator", "roving", "dock", "panes", "board",
 )  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def _text(name: str) -> str:
 
 board = st.components.v2.component(
     "dojo_board",
-    css=_text("board.css") + difference.CSS + _text("pin.css") + _text("narrow.css"),
+    css=_text("board.css") + difference.CSS + "".join(_text(f"{name}.css") for name in ("pin", "panes", "narrow")),
     js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _SCRIPTS)]),
 )
 

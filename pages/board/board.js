@@ -28,9 +28,8 @@ class Board {
     this.pin = new Pin(this);
     this.away = new TakeAway(this);
     this.notice = new Notice(this);
-    this.play = el("div", { class: "play" }, this.header.root,
-      el("div", { class: "columns" }, this.program.root, this.code.root, this.moves.root),
-      el("div", { class: "below" }, this.history.root, this.chart.root));
+    this.panes = new Panes(this);
+    this.play = el("div", { class: "play" }, this.header.root, this.panes.root, this.panes.dock.root);
     this.frame = el("div", { class: "board" }, this.start.root, this.play, this.notice.root, this.dialogs.root);
     root.append(this.frame);
     this.drawing = new Drawing(this.frame);
@@ -42,6 +41,7 @@ class Board {
       [window, "dojo:feed", () => this.takeFeed(window.dojoFeed)],
       [window, "focus", back],
       [document, "visibilitychange", back],
+      ...this.panes.queries.map((query) => [query, "change", () => this.panes.arrange()]),
     ];
     for (const [target, name, listener] of this.listeners) target.addEventListener(name, listener);
   }
@@ -121,6 +121,7 @@ class Board {
 
   /** Another game: its program, its code and all its moves are shown first. */
   fresh() {
+    this.panes.fresh();
     this.moves.group = "all";
     this.moves.tabs.select("all");
     this.moves.search.value = this.moves.filter = "";
@@ -234,6 +235,13 @@ class Board {
     if (row && from === this.code) bring(this.program.body, row);
   }
 
+  /** Up or down in the moves, from wherever the focus was. */
+  walk(step) {
+    this.panes.reveal("moves");
+    this.moves.list.focus({ preventScroll: true });
+    this.moves.walk(step);
+  }
+
   key(event) {
     if (!this.data || this.data.view !== "play" || this.dialogs.box.open) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -242,16 +250,24 @@ class Board {
     const keys = {
       ArrowLeft: () => this.send("step", { to: "back" }),
       ArrowRight: () => this.send("step", { to: "forward" }),
-      ArrowDown: () => { this.moves.list.focus({ preventScroll: true }); this.moves.walk(1); },
-      ArrowUp: () => { this.moves.list.focus({ preventScroll: true }); this.moves.walk(-1); },
+      ArrowDown: () => this.walk(1),
+      ArrowUp: () => this.walk(-1),
       p: () => this.pin.toggle(),
       u: () => this.send("take_back"),
       h: () => this.moves.hints.ask(),
       b: () => this.send("step", { to: "branch" }),
       m: () => this.toggleMeasuring(),
-      "/": () => this.moves.search.focus(),
+      f: () => this.panes.fill(),
+      w: () => this.panes.wrap(),
+      "+": () => this.panes.resize(1),
+      "-": () => this.panes.resize(-1),
+      "/": () => { this.panes.reveal("moves"); this.moves.search.focus(); },
       "?": () => this.help.open(),
-      Escape: () => { if (!this.moves.escape() && this.selection !== null) this.select(this.selection); },
+      Escape: () => {
+        if (this.moves.escape()) return;
+        if (this.selection !== null) this.select(this.selection);
+        else this.panes.leave();
+      },
     };
     const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!act) return;

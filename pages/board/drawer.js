@@ -112,7 +112,7 @@ class Drawer {
       el("div", { class: "drawer-head" }, el("code", {}, text)),
       el("p", {}, el("strong", {}, "Blocked: "), refusal.sentence),
       refusal.witness ? el("p", {}, el("strong", {}, "For instance: "), refusal.witness) : null,
-      refusal.paths.length ? el("p", { class: "quiet" }, `${plural(refusal.paths.length, "place")} marked in the program on the left.`) : null,
+      refusal.paths.length ? el("p", { class: "quiet" }, `${plural(refusal.paths.length, "place")} marked in the program.`) : null,
       ...(refusal.ways.length ? this.enablers(refusal.ways, look) : [el("p", { class: "quiet" }, refusal.needs || "No few moves are known to unblock it.")]),
       el("p", { class: "quiet" }, ...prose(pane.summary(text.split(" ")[0]))),
     ]);

@@ -57,5 +57,5 @@ function gameWords(game) {
   const best = game.best ? [`best ${ratio(game.best)}`] : [];
   return [el("strong", {}, game.title),
     el("span", { class: "quiet" }, [...kernel, plural(game.moves, "move"), ...best, game.when].join(" · ")),
-    el("code", { class: "quiet last" }, `… ${game.last}`)];
+    el("code", { class: "quiet last", title: game.last }, `… ${game.last}`)];
 }

@@ -49,11 +49,12 @@ class Header {
       el("span", {}, ""),
       el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
     this.doubt = el("div", { class: "doubt", role: "status", hidden: true });
+    this.navs = el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch);
+    this.metrics = el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
+      this.metric.rate.root, this.queueBox, this.navs);
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.review, b.keys),
-      el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
-        this.metric.rate.root, this.queueBox, el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch)),
-      this.watched, this.doubt, this.banner);
+      this.metrics, this.watched, this.doubt, this.banner);
   }
 
   update() {
@@ -199,6 +200,7 @@ function metric(name, about) {
 const ICONS = {
   first: "M4 3v10 M13 3L6 8l7 5z", back: "M11 3L4 8l7 5z", forward: "M5 3l7 5-7 5z", last: "M12 3v10 M3 3l7 5-7 5z",
   branch: "M4 2v12 M4 10c6 0 7-2 7-6 M8.5 6L11 3l2.5 3", undo: "M6 3L3 6l3 3 M3 6h6a4 4 0 0 1 0 8H6",
+  wrap: "M2 4h12 M2 8h9a2.5 2.5 0 0 1 0 5H8 M10 11l-2 2 2 2 M2 12h3", fill: "M9 2h5v5 M7 14H2V9 M14 2L9 7 M2 14l5-5",
 };
 
 function icon(name) {

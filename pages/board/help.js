@@ -5,6 +5,8 @@ const KEYS = [
   ["Enter", "play the selected move"], ["Double click", "on a move: play it"], ["/", "filter the moves, or type one"],
   ["Esc", "clear the filter, then the selected move, then the selected line"], ["M", "measure, pause"],
   ["P", "pin this position: the program, its C and its assembly then show what differs from it"],
+  ["Tab", "from pane to pane, and to the edges between them: arrow keys move these"], ["Alt + ↑ ↓", "through the controls of a pane"],
+  ["F", "one pane fills the board; Esc, or F again: all panes"], ["W", "wrap long lines"], ["+ −", "larger, smaller letters"],
   ["Take away", "on top: copy or download the C, a library, the line, a link, the chart"], ["?", "this help"],
 ];
 

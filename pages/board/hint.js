@@ -17,6 +17,7 @@ class Hints {
   ask() {
     if (this.pane.group === "blocked") this.pane.open("all");
     this.pane.unchoose();
+    this.board.panes.reveal("moves");
     this.board.send("hint");
     this.pane.draw();
   }
@@ -40,7 +41,7 @@ class Hints {
           : el("button", { class: "small primary", type: "button", onclick: () => this.pane.play(hint.move), ...this.board.changing() }, "Apply")),
       el("p", {}, measured ? "A move of this kind makes the program faster: " : `${this.board.data.game.timed ? "Nothing measured here is faster so far. " : ""}An expert would go on with `,
         el("code", {}, hint.kind), ". ", ...prose(hint.words)),
-      hint.level >= 2 ? el("p", {}, "The place: ", el("code", {}, hint.place), hint.paths.length ? ", marked in the program on the left." : ".") : null,
+      hint.level >= 2 ? el("p", {}, "The place: ", el("code", {}, hint.place), hint.paths.length ? ", marked in the program." : ".") : null,
       hint.level >= 3 ? el("p", {}, "The move: ", el("code", {}, hint.move), hint.gain
         ? el("span", { class: "faster" }, `  ▲ ${ratio(hint.gain)}`) : "") : null,
     ];

@@ -102,7 +102,7 @@ class HistoryPane {
   entry(node) {
     const current = node.id === this.board.data.position.id;
     const time = el("small", {});
-    const root = el("button", { class: `entry${current ? " here" : ""}`, type: "button",
+    const root = el("button", { class: `entry${current ? " here" : ""}`, type: "button", tabindex: "-1",
       "data-id": node.id, "aria-current": current ? "step" : null },
       node.parent === null ? "Start" : `${node.ply}. ${node.move}`, time);
     this.entries.set(node.id, { root, time });

@@ -195,7 +195,7 @@ class MovesPane {
 
   emptySentence() {
     if (this.group === "selection" && this.board.selection === null) {
-      return "Nothing is selected. Click a line, or a number in front of it (a scope), in the program on the left.";
+      return "Nothing is selected. Click a line, or a number in front of it (a scope), in the program.";
     }
     if (this.command()) return "Enter plays what you typed: any legal parameter will do, also one not listed.";
     if (this.filter) return "No move matches the filter. Escape clears it.";
@@ -369,6 +369,7 @@ class MovesPane {
   draw() {
     if (this.playing === null) this.root.classList.remove("busy");
     this.attention.draw();
+    this.board.panes.dock.update();
     this.order.select.disabled = this.group === "blocked";
     this.order.button.disabled = this.group === "blocked" || this.order.kind !== "gain";
     this.drawer.draw();

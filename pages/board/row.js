@@ -35,6 +35,7 @@ class MoveRow {
     else if (known && WITHOUT_TIME[result[0]]) put(this.value, WITHOUT_TIME[result[0]]);
     else if (known) {
       this.value.classList.add("failure");
+      this.value.title = FAILURE_SENTENCES[result[0]] || "";
       put(this.value, `✕ ${FAILURES[result[0]] || result[0]}`);
     } else put(this.value, result === 1 ? "measuring" : result === 2 ? "" : "…");
   }

@@ -237,7 +237,7 @@ class StartView {
     const begin = () => this.board.send("start", { kernel: name, shape: shape.value, ...this.chosen() });
     shape.addEventListener("input", () => this.shapes.set(name, shape.value));
     shape.addEventListener("keydown", (event) => { if (event.key === "Enter") begin(); });
-    const label = el("label", { class: "shape" }, el("small", {}, kernel.dims || "shape"), shape, names);
+    const label = el("label", { class: "shape" }, el("small", { title: kernel.dims }, kernel.dims || "shape"), shape, names);
     const error = this.error(name);
     const card = el("div", { class: "card kernel", "data-kernel": name },
       el("div", { class: "card-head" }, el("strong", {}, name), el("span", { class: "quiet" }, group)),

@@ -31,9 +31,11 @@ _STYLE = """<style>
 .st-key-learn [data-testid="stHorizontalBlock"] { gap: 10px; flex-wrap: nowrap; }
 .st-key-learn [data-testid="stColumn"]:first-child { flex: 0 0 clamp(370px, 27vw, 480px); min-width: 0; }
 .st-key-learn [data-testid="stColumn"]:last-child { flex: 1 1 0; min-width: 0; }
-@media (max-width: 820px) {
+@media (max-width: 899px) {
   .st-key-learn [data-testid="stHorizontalBlock"] { flex-direction: column; }
   .st-key-learn [data-testid="stColumn"] { flex: none !important; width: 100% !important; }
+  /* The board's tabs say which of the two is shown (pages/board/panes.js). */
+  .st-key-learn:has([data-shows="board"]) [data-testid="stColumn"]:first-child { display: none; }
 }
 body:has([data-test-connection-state]:not([data-test-connection-state="CONNECTED"])) [data-testid="stDialog"]
   { display: none; }

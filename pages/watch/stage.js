@@ -106,6 +106,7 @@ class Lane {
     }
     for (const [value, button] of this.follows) button.setAttribute("aria-pressed", String(data.follow === value));
     put(this.where, data.where);
+    this.where.title = data.where;
     this.drawProgram(data.program);
     this.drawLine(data.moves, data.ply);
     put(this.heat, data.heat);
@@ -129,7 +130,7 @@ class Lane {
     const key = moves.join("\n");
     if (key !== this.lineKey) {
       this.lineKey = key;
-      const row = (text, at) => el("li", {}, el("button", { type: "button", "data-ply": at }, text));
+      const row = (text, at) => el("li", {}, el("button", { type: "button", "data-ply": at, title: text }, text));
       this.line.replaceChildren(row("start of the run", 0), ...moves.map((move, at) => row(`${at + 1}. ${move}`, at + 1)));
       this.ply = null;
     }
@@ -160,7 +161,7 @@ class Lane {
       return;
     }
     this.considered.replaceChildren(...rows.map((row) => el("tr", {},
-      el("td", {}, row.program), el("td", { class: row.tone }, row.decision), el("td", { class: "number" }, row.chance),
+      el("td", { title: row.program }, row.program), el("td", { class: row.tone }, row.decision), el("td", { class: "number" }, row.chance),
       el("td", { class: `number ${row.speed}` }, row.ratio), el("td", { class: "number" }, row.expected))));
   }
 

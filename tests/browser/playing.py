@@ -9,8 +9,6 @@ from typing import Any
 
 MOVE = "join_scopes s@0"  # one of the 39 of the means of rows, where a softmax has 151
 TELEPHONE = {"width": 390, "height": 844}
-WIDER = """() => [...document.querySelectorAll('[data-testid=stMain], [data-testid=stMainBlockContainer]')]
-  .filter((e) => e.scrollWidth > window.innerWidth).length"""
 NAME = "<img src=x onerror='window.pwned=1'>**b**[a](javascript:window.pwned=1)"
 BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
 

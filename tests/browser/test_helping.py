@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,30 +15,52 @@ BY_COLUMNS = """kernel columns
 in x
 out y
 x f32 [512, 1024] heap
+t f32 [512, 1024] heap
 y f32 [512, 1024] heap
-1024 512 y[{1},{0}] = x[{1},{0}]*2
+1024 512 t[{1},{0}] = x[{1},{0}]*2
+| | y[{1},{0}] = t[{1},{0}]+1
 """
 
 
-def test_a_newcomer_plays_a_first_improving_move_by_pressing_what_is_offered(start_screen: Any) -> None:
+def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_line_away_in_eight_clicks(
+    start_screen: Any,
+) -> None:
     page = start_screen
+    clicks = 0
+
+    def click(selector: str, **options: Any) -> None:
+        nonlocal clicks
+        page.click(selector, **options)
+        clicks += 1
+
     page.fill("[aria-label='Find a kernel']", "log_softmax")
     assert page.locator(".card.kernel:visible strong").all_inner_texts() == ["log_softmax"]
     page.fill("[aria-label='Find a kernel']", "")
     page.fill("textarea", BY_COLUMNS)
-    page.click("text=Play this")
+    click("text=Play this")
     page.wait_for_selector(".row[data-move]")
     page.keyboard.press("m")
     page.wait_for_selector(".drawer >> text=Your first move.")
     # it is offered as soon as something is surely faster, which takes more rounds on a busy machine
-    page.click(".drawer .found button", timeout=400_000)
-    page.click(".drawer button.primary")
+    click(".drawer .found button", timeout=400_000)
+    click(".drawer button.primary")
     wait_for_entries(page, 2)
     page.wait_for_selector(".chip")
     # the limit of the machine follows, as a number and as a line in the chart
     page.wait_for_selector(".metric-name >> text=Of the roofline")
     page.wait_for_selector(".chart .roofline", state="attached")
     assert "%" in page.inner_text(".metric-rate .metric-value")
+    # a move that is refused tells which one would unblock it, and stands ready once that is played
+    click("[data-tab=blocked]")
+    click(".row.blocked[data-move='set_location t stack']")
+    click(".drawer .enabler button.primary")
+    wait_for_entries(page, 3)
+    click(".drawer >> text=Play it")
+    wait_for_entries(page, 4)
+    with page.expect_download() as saved:
+        click("text=Save line")
+    assert "set_location t stack" in Path(saved.value.path()).read_text()
+    assert clicks == 8
 
 
 def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(board: Any) -> None:

@@ -1,29 +1,43 @@
-"""A window as wide as a telephone: one column, nothing beside it; what the board says of an open text."""
+"""A small window, a telephone's or one at 200%: one pane at a time; what the board says of an open text."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
-from tests.browser.playing import BOARD, TELEPHONE, open_means, play
+from tests.browser.playing import TELEPHONE, open_means, wait_for_entries
+from tests.screens.looks import Window, findings
 from tests.test_doors import DOUBT, LONG
 
+ZOOMED = {"width": 640, "height": 400}  # 1280 by 800 at 200%
 
-def test_the_panes_stand_below_each_other_and_can_be_used(tab: Any, server: Any) -> None:
+
+def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, server: Any) -> None:
     narrow = tab
     narrow.set_viewport_size(TELEPHONE)
     narrow.goto(server.url)
     narrow.wait_for_selector(".card")
     open_means(narrow)
-    panes = narrow.evaluate(
-        f"[...{BOARD}.querySelectorAll('.pane')].map((e) => e.getBoundingClientRect())"
-        ".map(({left, right, top, bottom}) => ({left, right, top, bottom}))"
-    )
-    assert len(panes) == 5
-    assert all(pane["left"] >= 0 and pane["right"] <= TELEPHONE["width"] for pane in panes)
-    panes.sort(key=lambda pane: pane["top"])
-    assert all(upper["bottom"] <= lower["top"] for upper, lower in itertools.pairwise(panes))
-    play(narrow)
+    tabs = narrow.get_by_role("tablist", name="Panes").get_by_role("tab")
+    assert tabs.all_inner_texts() == ["Program", "Code", "Moves", "History", "Chart"]
+    narrow.click(".row[data-move] >> nth=0")
+    for size in (TELEPHONE, ZOOMED):
+        narrow.set_viewport_size(size)
+        for chosen in tabs.all():
+            chosen.click()
+            assert narrow.locator(".pane:visible").count() == 1
+            boxes = [button.bounding_box() for button in narrow.locator(".dock button:visible").all()]
+            assert len(boxes) == 13  # Apply, Hint, Take back, the five ways through the line, the tabs
+            assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
+            assert all(box["y"] >= 0 and box["y"] + box["height"] <= size["height"] for box in boxes)
+    windows = [Window(390, 844), Window(1280, 800, 200), Window(1280, 1024, 400), Window(1280, 800)]
+    assert findings(narrow, windows, rest=50) == {}
+    narrow.set_viewport_size(TELEPHONE)
+    narrow.click(".dock >> text=Apply")
+    wait_for_entries(narrow, 2)
+    narrow.keyboard.press("/")  # what is asked for comes up
+    narrow.locator(".moves-pane input").press("Escape")
+    tabs.nth(2).press("ArrowLeft")
+    assert narrow.locator(".pane:visible").get_attribute("aria-label") == "Generated code"
 
 
 def test_the_board_says_what_could_not_be_shown_of_a_text(start_screen: Any) -> None:

@@ -1,6 +1,7 @@
 """Every page once, in a window as wide as a telephone and with a game whose title is markup.
 
-Nothing stands beside a page, and what people type is text on each, never markup.
+Nothing stands beside a page, what a machine can tell of its look is right (``make looks`` tells it of all
+states, in more windows), and what people type is text on each, never markup.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 from pages.shell import existing
-from tests.browser.playing import NAME, TELEPHONE, WIDER, markup, open_means, play
+from tests.browser.playing import NAME, TELEPHONE, markup, open_means, play
+from tests.screens.looks import AUDIT
 
 # What the script has told is drawn, and laid out: nothing has changed in the page for a while.
 AT_REST = """() => new Promise((rest) => {
@@ -23,14 +25,14 @@ AT_REST = """() => new Promise((rest) => {
 
 
 @pytest.fixture(scope="module")
-def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[int, list[str]]]]:
-    """How much of each place of the app is wider than the window, and what markup the title has become."""
+def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[list[str], list[str]]]]:
+    """What is told against the look of each place of the app, and what markup the title has become."""
     page = chromium.new_page()
     page.set_viewport_size(TELEPHONE)
-    seen: dict[str, tuple[int, list[str]]] = {}
+    seen: dict[str, tuple[list[str], list[str]]] = {}
 
     def look(place: str) -> None:
-        seen[place] = page.evaluate(WIDER), markup(page)
+        seen[place] = page.evaluate(AUDIT), markup(page)
 
     page.goto(server.url)
     page.wait_for_selector(".card")
@@ -54,15 +56,21 @@ def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[int, list[str]
         page.evaluate(AT_REST)
         look(entry.name)
     page.click("text=Begin with the first lesson")
+    page.click(".dock >> text=Moves")
     page.wait_for_selector(".board.embedded .row[data-move]")
+    look("a lesson's board")
+    page.click(".dock >> text=Lesson")
+    page.wait_for_selector(".foot >> text=Next")
     look("a lesson's step")
     yield seen
     page.close()
 
 
-def test_no_page_is_wider_than_a_telephone(pages: dict[str, tuple[int, list[str]]]) -> None:
-    assert [place for place, (wider, _) in pages.items() if wider] == []
+def test_every_page_can_be_read_and_pressed_on_a_telephone(
+    pages: dict[str, tuple[list[str], list[str]]],
+) -> None:
+    assert {place: told for place, (told, _) in pages.items() if told} == {}
 
 
-def test_a_title_is_text_on_every_page(pages: dict[str, tuple[int, list[str]]]) -> None:
+def test_a_title_is_text_on_every_page(pages: dict[str, tuple[list[str], list[str]]]) -> None:
     assert [place for place, (_, told) in pages.items() if told] == []

@@ -1,10 +1,11 @@
 """Every page and its main states as pictures, from the running app: ``python -m tests.screens FOLDER``.
 
-Each in light and dark, at 390, 1280 and 1920 pixels; what can be computed of its look (contrast, texts cut
-off, controls without names: audit.js) is printed beside its name. ``--only WORDS`` takes those whose names
-hold one of the words; ``--resume`` leaves out what is in the folder; ``--home`` keeps what was measured for
-later. ``--tab`` goes through each page by the Tab key instead. ``--docs`` takes the pictures of the README
-and the documentation, and a short walk as an animation: from the first click to a fast program.
+Each in light and dark, at 390, 1280 and 1920 pixels; what can be computed of its look (contrast, texts and
+controls cut off, controls without names: audit.js) is printed beside its name. ``--looks`` takes no pictures,
+and looks at all of them at more widths, at 100, 200 and 400% (looks.py; ``make looks``); ``--tab`` goes
+through each page by the Tab key. ``--only WORDS`` takes those whose names hold one of the words; ``--resume``
+leaves out what is in the folder; ``--home`` keeps what was measured for later. ``--docs`` takes the pictures
+of the README and the documentation, and a short walk as an animation: from the first click to a fast program.
 """
 
 from __future__ import annotations
@@ -21,13 +22,12 @@ from playwright.sync_api import Error, sync_playwright
 
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, Server
 from tests.screens.documents import document, own
+from tests.screens.looks import AUDIT, THEMES, Window, findings
 from tests.screens.newcomer import first_minute
 from tests.screens.scenes import FIRST, SCENES, Scene, prepare
 from tests.screens.tabbing import stops
 
-AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
 SIZES = ((390, 844), (1280, 800), (1920, 1080))
-THEMES = ("light", "dark")
 TALLEST = 3200  # pixels: a page that scrolls is pictured whole
 PLAIN = (
     "play-start", "play-board", "compare", "learn", "learn-step", "library-leaderboards", "watch", "train",
@@ -94,12 +94,37 @@ def take(
         page.context.close()
 
 
+def looks(
+    browser: Any, server: Server, game: str, scenes: tuple[Scene, ...], options: argparse.Namespace
+) -> None:
+    """What is told against the look of the scenes, each in a file of the folder."""
+    for scene in scenes:
+        file = options.folder / f"{scene.name}.txt"
+        if not any(word in scene.name for word in options.only or [""]):
+            continue
+        if options.resume and file.exists():
+            continue
+        page, faults = opened(browser, server, scene, game)
+        try:
+            found = findings(page)
+            scene.after(page)
+        except Error as error:
+            found = {f"NOT LOOKED AT: {' '.join(str(error).splitlines()[:3])}": []}
+        told = [*faults, *(f"{words} [{', '.join(where)}]" for words, where in found.items())]
+        file.write_text("\n".join(told))
+        print(scene.name, *told, sep="\n  ", flush=True)
+        page.context.close()
+
+
 def tab(browser: Any, server: Server, game: str, options: argparse.Namespace) -> None:
     for scene in SCENES:
         if scene.name in PLAIN and any(word in scene.name for word in options.only or [""]):
-            page, faults = opened(browser, server, scene, game)
-            print(scene.name, *faults, *(stop.told for stop in stops(page)), sep="\n  ", flush=True)
-            page.context.close()
+            for window in (Window(1280, 800), Window(1280, 800, 200)):
+                page, faults = opened(browser, server, scene, game)
+                page.set_viewport_size(window.viewport)
+                told = [stop.told for stop in stops(page)]
+                print(f"{scene.name}, {window}", *faults, *told, sep="\n  ", flush=True)
+                page.context.close()
 
 
 def main() -> None:
@@ -110,6 +135,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, help="one of them only")
     parser.add_argument("--resume", action="store_true", help="take only what is not in the folder yet")
     parser.add_argument("--home", type=Path, help="a data directory that is kept: nothing is measured twice")
+    parser.add_argument("--looks", action="store_true", help="no pictures: what is told against the look")
     parser.add_argument("--tab", action="store_true", help="each page by the Tab key: names, visible focus")
     parser.add_argument("--docs", action="store_true", help="the pictures of the documentation, and the walk")
     options = parser.parse_args()
@@ -121,7 +147,7 @@ def main() -> None:
     home = nullcontext(str(options.home)) if options.home else tempfile.TemporaryDirectory()
     with home as kept, sync_playwright() as driver:
         server = Server(Path(kept))
-        server.start()
+        server.start("--measure")
         try:
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
             pictures = not (options.docs or options.tab)
@@ -133,7 +159,9 @@ def main() -> None:
             elif options.docs and options.only == ["walk"]:
                 game = ""  # it plays its own
             else:
-                if pictures:
+                if options.looks:
+                    looks(browser, server, "", FIRST, options)
+                elif pictures:
                     take(browser, server, "", FIRST[:1], options)
                     print("newcomer", flush=True)
                     page = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -147,6 +175,8 @@ def main() -> None:
                 named.write_text(game)
             if options.docs:
                 document(browser, server, game, options.only)
+            elif options.looks:
+                looks(browser, server, game, SCENES, options)
             elif options.tab:
                 tab(browser, server, game, options)
             else:

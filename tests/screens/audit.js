@@ -1,5 +1,6 @@
-// What can be computed of a page's look: contrast (WCAG 2.1 AA), texts cut off that nothing tells in full, buttons
-// on several lines, controls without a name, a page wider than its window. Gives sentences.
+// What can be computed of a page's look (WCAG 2.2 AA): contrast, texts cut off that nothing tells in full, buttons
+// on several lines, controls without a name, that are cut off, covered by others or too small to be met, a page wider
+// than its window. Gives sentences.
 () => {
   const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
   const known = new Map();
@@ -50,13 +51,64 @@
   const tell = (what, words) => { if (!told.has(what)) told.set(what, new Set()); told.get(what).add(words); };
   const short = (text) => text.trim().replace(/\s+/g, " ").slice(0, 44);
   const kind = (node) => `${node.tagName.toLowerCase()}${typeof node.className === "string" && node.className ? "." + node.className.trim().split(/\s+/).slice(0, 2).join(".") : ""}`;
+  const scrolls = (style) => /auto|scroll/.test(style.overflowX);
+  /** Is a control cut off sideways, where nothing can be scrolled to bring it in sight? */
+  const cut = (node, box) => {
+    for (let at = parent(node); at; at = parent(at)) {
+      const style = getComputedStyle(at);
+      if (scrolls(style)) return false;
+      const edge = at.getBoundingClientRect();
+      if (/hidden|clip/.test(style.overflowX) && (box.right > edge.right + 2 || box.left < edge.left - 2)) return true;
+      if (style.position === "fixed") break;
+    }
+    return box.right > innerWidth + 1 || box.left < -1;
+  };
+  const at = (x, y) => {
+    let node = document.elementFromPoint(x, y);
+    while (node?.shadowRoot?.elementFromPoint(x, y) && node.shadowRoot.elementFromPoint(x, y) !== node) node = node.shadowRoot.elementFromPoint(x, y);
+    return node;
+  };
+  const holds = (outer, node) => { for (let up = node; up; up = parent(up)) if (up === outer) return true; return false; };
+  /** What lies over the middle of a control, where that middle is in sight. */
+  const cover = (node, box) => {
+    const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+    if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return null;
+    for (let up = parent(node); up; up = parent(up)) {
+      const edge = up.getBoundingClientRect();
+      if (getComputedStyle(up).overflow !== "visible" && (x < edge.left || x > edge.right || y < edge.top || y > edge.bottom)) return null;
+    }
+    const over = at(x, y);
+    if (!over || holds(node, over) || holds(over, node)) return null;
+    for (let up = over; up && !holds(up, node); up = parent(up)) if (/fixed|sticky/.test(getComputedStyle(up).position)) return null; // scrolled away
+    return over;
+  };
+  const targets = all.filter((node) => node.matches("button, a[href], [role=tab], select, input:not([type=hidden]):not([type=file])") && shown(node))
+    .map((node) => ({ node, box: node.getBoundingClientRect() })).filter(({ box }) => box.width > 1 && box.height > 1);
+  /** Is a control under 24 pixels, and another one nearer to its middle than 12 (WCAG 2.2, 2.5.8)? */
+  const crowded = ({ node, box }) => {
+    const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+    return targets.some(({ node: other, box: near }) => {
+      if (other === node || holds(node, other) || holds(other, node)) return false;
+      const [dx, dy] = [Math.max(near.left - x, x - near.right, 0), Math.max(near.top - y, y - near.bottom, 0)];
+      return Math.hypot(dx, dy) < 12;
+    });
+  };
+  for (const target of targets) {
+    const { node, box } = target;
+    const words = short(node.textContent || node.getAttribute("aria-label") || node.title || "");
+    if (!node.matches("[type=radio], [type=checkbox]") && cut(node, box)) tell(`control cut off ${kind(node)}`, words);
+    const over = node.matches("input") ? null : cover(node, box);
+    if (over) tell(`control under ${kind(over)}`, words);
+    const inline = getComputedStyle(node).display === "inline" || node.matches(".term");
+    if (!inline && Math.min(box.width, box.height) < 23.5 && !node.matches("input") && crowded(target)) tell(`small target ${kind(node)}`, `${Math.round(box.width)} by ${Math.round(box.height)} ${words}`);
+  }
   for (const node of all) {
     if (!shown(node)) continue;
     const style = getComputedStyle(node);
     const own = [...node.childNodes].filter((c) => c.nodeType === 3 && c.textContent.trim()).map((c) => c.textContent).join(" ");
     const box = node.getBoundingClientRect();
     if (box.width < 2 || box.height < 2) continue;
-    const disabled = node.closest(":disabled, [aria-disabled=true]") || (node.getRootNode().host && node.getRootNode().host.closest(":disabled"));
+    const disabled = node.closest(":disabled, [aria-disabled=true]") || node.closest("label")?.control?.disabled || (node.getRootNode().host && node.getRootNode().host.closest(":disabled"));
     if (own && !disabled) {
       const svg = node instanceof SVGElement;
       const below = ground(svg ? node.ownerSVGElement || node : node);
@@ -72,7 +124,7 @@
     }
     const named = (at) => at && (at.getAttribute("title") || named(parent(at)));
     if (own && style.textOverflow === "ellipsis" && node.scrollWidth > node.clientWidth + 1 && !named(node)) tell(`cut off ${kind(node)}`, short(own));
-    if (node.matches("button") && node.textContent.trim() && box.height < 90 && !node.querySelector("*:not(span):not(p):not(div)")) {
+    if (node.matches("button") && style.textAlign === "center" && node.textContent.trim() && box.height < 90 && !node.querySelector("*:not(span):not(p):not(div)")) {
       const range = document.createRange();
       range.selectNodeContents(node);
       const tops = [...range.getClientRects()].filter((r) => r.width > 1).map((r) => r.top);
@@ -85,7 +137,8 @@
       if (!name) tell(`no name ${kind(node)}`, node.placeholder || "");
     }
   }
-  const page = document.scrollingElement;
-  if (page.scrollWidth > innerWidth + 1) tell("wider than the window", `${page.scrollWidth} px`);
+  for (const page of [document.scrollingElement, ...document.querySelectorAll("[data-testid=stMain], [data-testid=stMainBlockContainer]")]) {
+    if (page.scrollWidth > innerWidth + 1) tell("wider than the window", `${page.scrollWidth} px`);
+  }
   return [...told].map(([what, words]) => `${what}: ${[...words].slice(0, 4).join(" | ")}${words.size > 4 ? ` (+${words.size - 4})` : ""}`);
 }

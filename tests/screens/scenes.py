@@ -138,7 +138,7 @@ def wrong_text(page: Any) -> None:
 def wrong_move(page: Any) -> None:
     page.fill("input[type=search]", "tile c#1@1 3")
     page.locator("input[type=search]").press("Enter")
-    page.wait_for_selector(".notice.error")
+    page.wait_for_selector(".typed-words .failure")
 
 
 def hinted(page: Any) -> None:

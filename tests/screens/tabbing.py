@@ -1,4 +1,5 @@
-"""A page by the Tab key alone: every stop has a name, and shows that it has the focus."""
+"""A page by the Tab key alone: every stop has a name, shows that it has the focus, and is in sight (WCAG 2.2:
+2.4.3, 2.4.7, 2.4.11)."""
 
 from __future__ import annotations
 
@@ -24,9 +25,26 @@ _HERE = """() => {
     if (style.boxShadow !== 'none') rings.push('shadow');
   }
   const field = node.matches('input, textarea, select');
+  const at = (x, y) => {
+    let over = document.elementFromPoint(x, y);
+    for (let inner = over; inner; ) {
+      over = inner;
+      inner = over.shadowRoot?.elementFromPoint(x, y);
+      if (inner === over) break;
+    }
+    return over;
+  };
+  const within = (outer, inner) => {
+    while (inner && inner !== outer) inner = inner.parentElement || inner.getRootNode().host;
+    return Boolean(inner);
+  };
+  const seen = [0.1, 0.5, 0.9].some((x) => [0.1, 0.5, 0.9].some((y) => {
+    const over = at(box.left + x * box.width, box.top + y * box.height);
+    return over && (within(node, over) || within(over, node) || field && within(node.parentElement, over));
+  }));
   return { role: node.getAttribute('role') || node.tagName.toLowerCase(),
     name: name.trim().slice(0, 60).replace(/\\s+/g, ' '),
-    ring: rings.length > 0 || field, seen: box.width > 0 && box.height > 0 };
+    ring: rings.length > 0 || field, seen };
 }"""
 
 
@@ -35,7 +53,7 @@ class Stop:
     role: str
     name: str
     ring: bool  # is the focus seen?
-    seen: bool  # has it a size?
+    seen: bool  # is some of it in the window, and nothing over it?
 
     @property
     def told(self) -> str:
