@@ -90,7 +90,7 @@ class DojoEnv(gymnasium.Env[str, np.int64]):
 
     def action_masks(self) -> npt.NDArray[np.int8]:
         """1 for each action that does something here: stop, and the legal moves."""
-        mask = np.zeros(int(self.action_space.n), np.int8)  # type: ignore[attr-defined]
+        mask = np.zeros(int(self.action_space.n), np.int8)
         mask[: len(self._legal) + 1] = 1
         return mask
 
@@ -103,7 +103,7 @@ class DojoEnv(gymnasium.Env[str, np.int64]):
     def _observed(self) -> tuple[str, Info]:
         assert self._measurement is not None
         trail = self._trail
-        room = int(self.action_space.n) - 1  # type: ignore[attr-defined]
+        room = int(self.action_space.n) - 1
         self._legal = legal_moves(trail.program, trail.target, trail.policy)[:room]
         info = {
             "moves": tuple(map(str, self._legal)),

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.networks import NETWORKS, Made
+from benchmarks.architectures import Made
+from benchmarks.networks import NETWORKS
 
 OPSET = 20
 INDUCTOR = {"freezing": True, "max_autotune": True}

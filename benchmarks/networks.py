@@ -1,116 +1,44 @@
 """Seven networks with random weights, at sizes that two cores take: a batch of one, some 128 positions.
 
-The architectures are those of ``transformers``, of its configurations alone; nothing is downloaded.
+They are made in ``benchmarks.architectures``: who reads of them here need not wait for PyTorch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import torch
-import transformers
-from torch import Tensor, nn
-
-POSITIONS = 128
-Made = tuple[nn.Module, tuple[Tensor, ...]]
-
-
-class _Only(nn.Module):  # type: ignore[misc]
-    """A model of ``transformers`` as a function of one tensor that gives one tensor."""
-
-    def __init__(self, model: nn.Module, argument: str, result: str, **settings: Any) -> None:
-        super().__init__()
-        self.model, self._argument, self._result, self._settings = model, argument, result, settings
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self.model(**{self._argument: x}, **self._settings)[self._result]
-        return result
-
-
-class _Recurrent(nn.Module):  # type: ignore[misc]
-    """The states of the last layer of an LSTM."""
-
-    def __init__(self, width: int, layers: int) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(width, width, layers, batch_first=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self.lstm(x)[0]
-        return result
-
-
-def _tokens(vocabulary: int) -> Tensor:
-    return torch.randint(vocabulary, (1, POSITIONS))
-
-
-def bert() -> Made:
-    config = transformers.BertConfig(num_hidden_layers=2)
-    model = transformers.BertModel(config, add_pooling_layer=False)
-    return _Only(model, "input_ids", "last_hidden_state"), (_tokens(config.vocab_size),)
-
-
-def vit() -> Made:
-    config = transformers.ViTConfig(hidden_size=384, num_attention_heads=6, intermediate_size=1536)
-    model = transformers.ViTModel(config, add_pooling_layer=False)
-    return _Only(model, "pixel_values", "last_hidden_state"), (torch.randn(1, 3, 224, 224),)
-
-
-def resnet() -> Made:
-    config = transformers.ResNetConfig(
-        layer_type="basic", hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], num_labels=1000
-    )
-    model = transformers.ResNetForImageClassification(config)
-    return _Only(model, "pixel_values", "logits"), (torch.randn(1, 3, 224, 224),)
-
-
-def gpt2() -> Made:
-    config = transformers.GPT2Config(use_cache=False)
-    model = transformers.GPT2LMHeadModel(config)
-    return _Only(model, "input_ids", "logits"), (_tokens(config.vocab_size),)
-
-
-def llama() -> Made:
-    config = transformers.LlamaConfig(
-        hidden_size=2048, intermediate_size=5632, num_attention_heads=32, num_key_value_heads=4,
-        num_hidden_layers=1, vocab_size=32, use_cache=False,
-    )  # fmt: skip
-    model = transformers.LlamaModel(config)
-    return _Only(model, "inputs_embeds", "last_hidden_state"), (torch.randn(1, POSITIONS, 2048),)
-
-
-def whisper() -> Made:
-    config = transformers.WhisperConfig(d_model=384, encoder_layers=4, encoder_attention_heads=6)
-    config.encoder_ffn_dim = 4 * config.d_model
-    model = transformers.WhisperModel(config).get_encoder()
-    return _Only(model, "input_features", "last_hidden_state"), (torch.randn(1, 80, 3000),)
-
-
-def lstm() -> Made:
-    return _Recurrent(256, 2), (torch.randn(1, POSITIONS, 256),)
+if TYPE_CHECKING:
+    from benchmarks.architectures import Made
 
 
 @dataclass(frozen=True)
 class Network:
-    """``about``: what it is and its sizes; ``make`` draws weights and inputs from PyTorch's generator."""
+    """``about``: what it is and its sizes."""
 
+    name: str
     about: str
-    make: Callable[[], Made]
 
     def made(self, seed: int = 0) -> Made:
         """The model in evaluation, and its inputs; the same for the same seed."""
+        import torch
+
+        from benchmarks import architectures
+
         torch.manual_seed(seed)
-        model, inputs = self.make()
+        model, inputs = getattr(architectures, self.name)()
         return model.eval(), inputs
 
 
 NETWORKS = {
-    "bert": Network("BERT-base, 2 of its 12 layers: 128 tokens, 768 wide, 12 heads", bert),
-    "vit": Network("ViT-small: image of 224x224 in patches of 16, 12 layers, 384 wide, 6 heads", vit),
-    "resnet": Network("ResNet-18: image of 224x224, 1000 classes", resnet),
-    "gpt2": Network("GPT-2-small: 128 tokens, 12 layers, 768 wide, logits of 50257 words", gpt2),
-    "llama": Network("A Llama-style block: 128 tokens, 2048 wide, 5632 inside, 32 heads, 4 of keys", llama),
-    "whisper": Network("Whisper's encoder, tiny: 3000 frames of 80, 4 layers, 384 wide, 6 heads", whisper),
-    "lstm": Network("LSTM: 128 steps, 2 layers, 256 wide", lstm),
+    network.name: network
+    for network in (
+        Network("bert", "BERT-base, 2 of its 12 layers: 128 tokens, 768 wide, 12 heads"),
+        Network("vit", "ViT-small: image of 224x224 in patches of 16, 12 layers, 384 wide, 6 heads"),
+        Network("resnet", "ResNet-18: image of 224x224, 1000 classes"),
+        Network("gpt2", "GPT-2-small: 128 tokens, 12 layers, 768 wide, logits of 50257 words"),
+        Network("llama", "A Llama-style block: 128 tokens, 2048 wide, 5632 inside, 32 heads, 4 of keys"),
+        Network("whisper", "Whisper's encoder, tiny: 3000 frames of 80, 4 layers, 384 wide, 6 heads"),
+        Network("lstm", "LSTM: 128 steps, 2 layers, 256 wide"),
+    )
 }

@@ -77,6 +77,8 @@ class Terms:
     def __init__(self) -> None:
         self.numbers: dict[tuple, int] = {("poison",): POISON}
         self.kept: list[tuple] = [("poison",)]
+        self.one = self.number(1)
+        self.identities: dict[tuple[str, str], int] = {}  # by operator and dtype
 
     def make(self, *term: object) -> int:
         number = self.numbers.setdefault(term, len(self.kept))
@@ -96,7 +98,7 @@ class Terms:
             return POISON
         if not function:
             return operands[0]
-        one = self.number(1)
+        one = self.one
         if function == "*" and one in operands:  # exact
             return operands[1] if operands[0] == one else operands[0]
         if function in ("+", "*"):  # exactly commutative
@@ -114,7 +116,9 @@ class Terms:
         if POISON in (before, term):
             return POISON
         name = operator + "="
-        identity = self.number(IDENTITY[operator], kind)
+        identity = self.identities.get((operator, kind))
+        if identity is None:
+            identity = self.identities[operator, kind] = self.number(IDENTITY[operator], kind)
         if not regroup:
             # Adding to the identity is exact, as is adding the identity to a number.
             return term if before == identity else self.make(name, before, term)
@@ -362,7 +366,7 @@ class _Run:
             factors = terms.call("*", values[:2], self.policy)
             values = [terms.converted(factors, kind, any(mixed[:2])), values[2]]
             function, mixed = "+", mixed[2:]
-        term = terms.converted(terms.call(function, values, self.policy), kind, any(mixed))
+        term = terms.converted(terms.call(function, values, self.policy), kind, True in mixed)
         target: Cell = op.target.array, plan.target(iterators, self.element)
         before, held = self.defining(target)
         if op.accumulate:
@@ -441,44 +445,45 @@ class _Run:
         """Read or write an address; ``write`` is the write that a read must find there (0: any)."""
         array, index = cell
         stored = self.stored[array]
-        for at, size in zip(index, stored.sizes, strict=True):
-            if not 0 <= at < size:
+        place = stored.places.get(index)
+        if place is None:
+            if not all(0 <= at < size for at, size in zip(index, stored.sizes, strict=True)):
                 self.blame("bounds", array, index)
                 return
+            place = stored.places[index] = stored.place(index)
         if stored.name in self.by_thread:
             own = tuple(index[k] for k in self.by_thread[stored.name])
             for thread in self.threads:
-                self.touch_at(cell, (*own, thread), write, writing)
+                self.touch_at(cell, stored.name, (*own, thread), write, writing)
         else:
-            self.touch_at(cell, stored.place(index), write, writing)
+            self.touch_at(cell, stored.name, place, write, writing)
 
-    def touch_at(self, cell: Cell, place: Indices, write: int, writing: bool) -> None:
-        memory = self.memory[self.stored[cell[0]].name]
+    def touch_at(self, cell: Cell, buffer: str, place: Indices, write: int, writing: bool) -> None:
+        memory = self.memory[buffer]
         address = memory.get(place)
         if address is None:
             address = memory[place] = _Address()
-        if not self.levels:
-            self.leave(address, cell, write, writing)
-            return
+        if self.levels:
+            self.race(address, cell, writing)
+        if writing:
+            address.write = write
+        elif write and address.write != write:
+            self.blame("lifetime" if address.write < 0 else "clobber", *cell)
+
+    def race(self, address: _Address, cell: Cell, writing: bool) -> None:
+        """Two iterations of a scope without an order at one address, one of which writes."""
         while len(address.seen) < len(self.levels):
             address.seen.append(_Seen())
         for seen, (region, iteration) in zip(address.seen, self.levels, strict=False):
             if seen.region != region:
                 seen.region, seen.reader, seen.writer = region, -1, -1
-            others = {seen.writer} if not writing else {seen.writer, seen.reader}
-            if others - {-1, iteration}:
+            mine = (-1, iteration)
+            if seen.writer not in mine or (writing and seen.reader not in mine):
                 self.blame("race", *cell)
             if writing:
                 seen.writer = iteration
             else:
-                seen.reader = iteration if seen.reader in (-1, iteration) else -2
-        self.leave(address, cell, write, writing)
-
-    def leave(self, address: _Address, cell: Cell, write: int, writing: bool) -> None:
-        if writing:
-            address.write = write
-        elif write and address.write != write:
-            self.blame("lifetime" if address.write < 0 else "clobber", *cell)
+                seen.reader = iteration if seen.reader in mine else -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,11 +637,12 @@ def _kept(buffer: Buffer) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Where an array's cells lie: its buffer, the sizes, the address of an index."""
+    """Where an array's cells lie: its buffer, the sizes, the address of an index, those found so far."""
 
     name: str
     sizes: tuple[int, ...]
     place: Callable[[Indices], Indices]
+    places: dict[Indices, Indices] = field(default_factory=dict)
 
 
 def _stored(buffer: Buffer) -> _Stored:

@@ -25,7 +25,7 @@ def _text(name: str) -> str:
 
 board = st.components.v2.component(
     "dojo_board",
-    css=_text("board.css") + difference.CSS + "".join(_text(f"{name}.css") for name in ("pin", "panes", "narrow")),
+    css=_text("board.css") + difference.CSS + "".join(_text(f"{part}.css") for part in ("pin", "panes", "narrow")),
     js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _SCRIPTS)]),
 )
 
