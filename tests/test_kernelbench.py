@@ -102,7 +102,7 @@ SIZES = [1024, 1024]
     assert (names["SIZES"], halvings) == ([512, 512], 1)
 
 
-def test_no_farther_from_float64_than_eager_is_correct():
+def test_as_near_as_eager_to_float64_is_correct():
     exact = torch.tensor([1.0], dtype=torch.float64)
     near, far = torch.tensor([1.0]), torch.tensor([1.1])
     assert _as_near(far, far, exact) and _as_near(near, far, exact) and not _as_near(far, near, exact)
