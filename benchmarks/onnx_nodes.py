@@ -36,7 +36,7 @@ from dojo_core.faults import program_fault
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
 from dojo_core.from_onnx.importer import Given, Imported, NotImported, Port, import_model
 from dojo_core.from_onnx.values import FLOATS, Refusal, dtype_of, numpy_dtype
-from dojo_core.graph.reference import reference
+from dojo_core.graph.meaning import reference
 from dojo_core.measure.pool import STORED, from_double, to_double
 from dojo_core.program.interpret import interpret
 from dojo_core.targets.cpu.build import build

@@ -14,8 +14,9 @@ In a notebook::
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dojo_core.lazy import attributes
 
 if TYPE_CHECKING:
     from dojo_core.model import open_model, run
@@ -68,14 +69,7 @@ _MODULES = {
     "dojo_core.program.tree": ("Program",),
     "dojo_core.recipes": ("expand",),
 }  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            globals()[name] = value = getattr(import_module(module), name)
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = attributes(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -45,7 +45,7 @@ def passed(
     own = type(limits).__module__
     passes = [where.partition(":")[0] for where in limits.passes.values()]
     sources = source_digest(*packages, *_RULES, own.rpartition(".")[0] or own, *passes)
-    asked = (player, start.text, policy, _described(limits), this_machine().fingerprint, sources)
+    asked = (player, start.text, policy, described(limits), this_machine().fingerprint, sources)
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:24]
     path = sealed.folder(cache_directory() / "passes") / f"{key}.text"
     content = sealed.read(path)
@@ -63,7 +63,7 @@ def passed(
     return made
 
 
-def _described(limits: Target) -> list[Any]:
-    """Limits as a text that is the same in every process."""
+def described(limits: Target) -> list[Any]:
+    """Limits as values whose ``repr`` is the same in every process."""
     values = (getattr(limits, field.name) for field in fields(limits))
     return [type(limits).__name__, *(sorted(v) if isinstance(v, frozenset) else v for v in values)]

@@ -11,7 +11,7 @@ import pytest
 
 from dojo_core import primitives as p
 from dojo_core.graph import Graph, GraphError, Kind, Node, Tensor, build, print_graph, reference
-from dojo_core.graph.build import in_order
+from dojo_core.graph.building import in_order
 from tests.drawn import Drawn
 
 

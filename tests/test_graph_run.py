@@ -32,6 +32,7 @@ from dojo_core.graph.choices import choices
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.plan import ALIGNMENT, Lifetime, places
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu import codegen
 from tests.drawn import Drawn
 
 
@@ -445,6 +446,27 @@ def test_what_a_pass_played_is_kept_for_the_next_process(
         first.moves,
         first.source,
     )
+
+
+@pytest.mark.parametrize("left", ("", "damaged", "without its object"))
+def test_what_a_kernel_was_compiled_to_is_found_by_its_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    x = np.arange(64, dtype="f4")
+    Model(doubled())
+    (entry,), (library,) = ([*(tmp_path / "cache" / "objects").glob(f"*.{kind}")] for kind in ("json", "so"))
+    if left == "damaged":
+        entry.write_bytes(entry.read_bytes()[1:])
+    elif left == "without its object":
+        library.unlink()
+    generated: list[Program] = []
+    generate = codegen.generate
+    monkeypatch.setattr(codegen, "generate", lambda *given: (generated.append(given[0]), generate(*given))[1])
+    assert np.array_equal(Model(doubled()).run({"x": x})["y"], 2 * x)
+    assert len(generated) == bool(left)
+    Model(doubled(), policy="strict")  # its code may be another
+    assert len(generated) == bool(left) + 1
 
 
 def test_a_pass_that_fails_is_told_and_the_start_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,9 +32,9 @@ def get_init_inputs():
 @pytest.fixture(scope="module", autouse=True)
 def backend():
     """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
-    global kernelbench, GFLOPS, MEGABYTES, Row, _nearer, needs, ran, run_all, scaled, table
+    global kernelbench, GFLOPS, MEGABYTES, Row, _as_near, needs, ran, run_all, scaled, table
     from benchmarks import kernelbench
-    from benchmarks.kernelbench import GFLOPS, MEGABYTES, Row, _nearer, needs, ran, run_all, scaled, table
+    from benchmarks.kernelbench import GFLOPS, MEGABYTES, Row, _as_near, needs, ran, run_all, scaled, table
 
 
 def test_the_largest_size_is_halved_until_a_problem_fits():
@@ -78,11 +78,35 @@ def get_init_inputs():
     assert (names["WIDTH"], names["BATCH"], halvings) == (1024, 512, 1)
 
 
-def test_nearer_to_float64_than_eager_is_correct():
+def test_a_model_that_asks_for_values_is_scaled_by_running_it():
+    source = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.linspace(0, 1, 3)[1].item()
+
+    def forward(self, x):
+        return self.scale * (x @ x)
+
+def get_inputs():
+    return [torch.rand(1024, 1024)]
+
+def get_init_inputs():
+    return []
+
+SIZES = [1024, 1024]
+"""
+    names, halvings = scaled(source.replace("rand(1024, 1024)", "rand(*SIZES)"))
+    assert (names["SIZES"], halvings) == ([512, 512], 1)
+
+
+def test_as_near_as_eager_to_float64_is_correct():
     exact = torch.tensor([1.0], dtype=torch.float64)
     near, far = torch.tensor([1.0]), torch.tensor([1.1])
-    assert _nearer(near, far, exact) and not _nearer(far, near, exact)
-    assert not _nearer(torch.tensor([math.nan]), far, exact)
+    assert _as_near(far, far, exact) and _as_near(near, far, exact) and not _as_near(far, near, exact)
+    assert not _as_near(torch.tensor([math.nan]), far, exact)
 
 
 @pytest.mark.soak

@@ -38,9 +38,9 @@ from dojo_core.from_onnx.values import Refusal  # noqa: E402
 from dojo_core.graph import trial  # noqa: E402
 from dojo_core.graph.choices import choose, kernel_game  # noqa: E402
 from dojo_core.graph.graph import Graph  # noqa: E402
+from dojo_core.graph.meaning import reference  # noqa: E402
 from dojo_core.graph.nodes import Kind  # noqa: E402
 from dojo_core.graph.preparation import prepared  # noqa: E402
-from dojo_core.graph.reference import reference  # noqa: E402
 from dojo_core.graph.run import Model  # noqa: E402
 from dojo_core.graph.trial import deviations, in_turns  # noqa: E402
 from dojo_core.program.text import parse  # noqa: E402

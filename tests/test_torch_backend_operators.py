@@ -144,6 +144,11 @@ BINARY = {
     "whole division": lambda: INT // 3 + torch.div(INT, -3, rounding_mode="trunc") + INT % 3 + INT % -3,
     "remainders": lambda: torch.remainder(X, 0.7) + torch.fmod(X, ROW) + torch.fmod(X, -0.7),
     "powers": lambda: X**2 + X**3 + POSITIVE**0.5 + POSITIVE**-0.5 + POSITIVE**Y + 2.0**X + INT**2,
+    "numbers, not NaN": lambda: (
+        torch.fmax(X.sqrt(), Y.sqrt()),
+        torch.fmin(X.sqrt(), Y.sqrt()),
+        torch.fmax(INT, INT.flip(0)),
+    ),
     "bounds": lambda: torch.maximum(X, Y) + X.clamp(-0.5) + X.clamp(max=0.5) + X.clamp(Y - 1, Y + 1),
     "whole bounds": lambda: INT.clamp(-2, 2) + torch.minimum(INT, INT.flip(0)),
     "angles": lambda: torch.atan2(X, Y) + torch.atan2(X, torch.zeros(4)),
@@ -357,6 +362,16 @@ VIEWS = {
     "between": lambda x: (
         F.interpolate(IMAGE, scale_factor=2, mode="bilinear"),
         F.interpolate(IMAGE, (4, 9), mode="bilinear", align_corners=True),
+    ),
+    "memory": lambda x: (
+        x.as_strided((3, 2, 3), (4, 1, 1)), x.as_strided((4, 3), (1, 4)), x.as_strided((2, 3), (0, 2), 5),
+        x.as_strided((2, 6, 1), (6, 1, 9)),
+    ),
+    "by weighted neighbours": lambda x: (
+        F.interpolate(IMAGE[:1, :1], (9, 4), mode="bicubic"),
+        F.interpolate(IMAGE[:1, :1], (4, 9), mode="bicubic", align_corners=True),
+        F.interpolate(IMAGE[:1, :1], scale_factor=0.4, mode="bicubic", antialias=True),
+        F.interpolate(IMAGE[:1, :1], (3, 9), mode="bilinear", antialias=True),
     ),
     "shuffled": lambda x: (
         F.pixel_shuffle(IMAGE, 2), F.pixel_unshuffle(IMAGE[..., :6], 2), F.channel_shuffle(IMAGE, 2),

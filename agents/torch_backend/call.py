@@ -57,7 +57,8 @@ class Call:
 
     ``shapes`` and ``dtypes`` are those of the operator's results as PyTorch has them, ``wanted`` the results
     that anything reads. ``common`` is the dtype that the operands are promoted to, as a kernel computes in it
-    (f16 and bf16: f32), for operators whose result has another one, such as comparisons.
+    (f16 and bf16: f32), for operators whose result has another one, such as comparisons. ``row_major``: does
+    each operand fill its memory in row-major order, in PyTorch's own run?
     ``promises`` collects which values places have that are read from an input (``promise``).
     """
 
@@ -66,6 +67,7 @@ class Call:
     dtypes: tuple[str, ...]
     wanted: frozenset[int]
     common: str
+    row_major: bool
     promises: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property

@@ -98,9 +98,10 @@ def translated(node: torch.fx.Node, trials: Trials) -> Translated:
     results = _results(node)
     wanted = _wanted(node, results)
     common = _common(node, operator, results)
-    emission = _Emission(operator, tuple(args), kwargs, tuple(results), frozenset(wanted), common)
+    row_major = all(_fills_its_memory(each.meta["val"]) for each in inputs)
+    emission = _Emission(operator, tuple(args), kwargs, tuple(results), frozenset(wanted), common, row_major)
     kinds = [tensor.kind for tensor in (*results, *given)]
-    key = repr((operator_name(node.target), args, kwargs, wanted, common, kinds))
+    key = repr((operator_name(node.target), args, kwargs, wanted, common, row_major, kinds))
     if key not in trials:
         trials[key] = _tried(emission, given)
     promises = trials[key]
@@ -173,6 +174,10 @@ def _common(node: torch.fx.Node, operator: Operator, results: Sequence[Tensor]) 
     return wide(word_of(computed))
 
 
+def _fills_its_memory(value: torch.Tensor) -> bool:
+    return value.is_contiguous() and value.untyped_storage().nbytes() == value.numel() * value.element_size()
+
+
 @dataclass(frozen=True)
 class _Emission:
     """Writes a node in primitives: what ``Node.emit`` is."""
@@ -183,6 +188,7 @@ class _Emission:
     results: tuple[Tensor, ...]
     wanted: frozenset[int]
     common: str
+    row_major: bool
 
     def __call__(self, b: Builder, arrays: Sequence[Array]) -> Sequence[Array]:
         return self.written(b, arrays)[0]
@@ -197,6 +203,7 @@ class _Emission:
             tuple(tensor.dtype for tensor in self.results),
             self.wanted,
             self.common,
+            self.row_major,
         )
         args = [_filled(each, arrays) for each in self.args]
         kwargs = {key: _filled(each, arrays) for key, each in self.kwargs.items()}

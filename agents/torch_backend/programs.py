@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.passes.kept import heuristic
+from agents.played import heuristic
 from agents.torch_backend.settings import Settings
 from dojo_core.graph import Graph
 from dojo_core.graph.run import Choose

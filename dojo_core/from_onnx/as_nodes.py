@@ -31,7 +31,7 @@ from dojo_core.from_onnx.values import (
 from dojo_core.from_onnx.walk import Walk, completed
 from dojo_core.from_onnx.weights import values_of
 from dojo_core.graph import nodes as graphs
-from dojo_core.graph.build import build
+from dojo_core.graph.building import build
 from dojo_core.graph.graph import Graph, as_stored
 from dojo_core.graph.kinds import kind_of
 from dojo_core.graph.nodes import Kind, Node

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dojo_core.codegen.built import CompileError
-from dojo_core.codegen.code import Code, NotGeneratable
+from dojo_core.graph.functions import Function, functions
 from dojo_core.graph.graph import Call, Graph, as_stored, counts_on_distinct
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.nodes import GraphError, Tensor
@@ -20,8 +19,6 @@ from dojo_core.graph.plan import ALIGNMENT, plan
 from dojo_core.measure.pool import STORED
 from dojo_core.program.indices import promised
 from dojo_core.program.tree import Program
-from dojo_core.targets.cpu.build import build
-from dojo_core.targets.cpu.codegen import generate
 
 Values = np.ndarray[Any, Any]
 EACH_RUN, ONCE = "each run", "once"  # the parts of a kernel
@@ -59,14 +56,10 @@ class Model:
         self.programs = {name: _chosen(kernel.program, choose) for name, kernel in graph.kernels.items()}
         chosen = time.perf_counter()
         parts = {name: parts_of(graph, name, program) for name, program in self.programs.items()}
-        codes = {
-            (name, part): _code(program, policy)
-            for name, both in parts.items()
-            for part, program in both.items()
-        }
-        functions = _loaded(codes)
+        both = {(name, part): program for name, all_of in parts.items() for part, program in all_of.items()}
+        compiled = functions(both, policy)
         self.choose_seconds, self.compile_seconds = chosen - begin, time.perf_counter() - chosen
-        self.workspace_bytes = max((code.workspace_bytes for code in codes.values()), default=0)
+        self.workspace_bytes = max((each.workspace_bytes for each in compiled.values()), default=0)
         self._workspace = aligned(self.workspace_bytes)
         self._workspace_at = self._workspace.ctypes.data
         places = plan(graph)
@@ -91,14 +84,14 @@ class Model:
         base = self._memory.ctypes.data
         between = {name: base + offset for name, offset in places.offsets.items()}
         # Each step is a function, and what it is called with.
-        self._steps = [self._step(call, parts[call.kernel], functions, between) for call in graph.calls]
+        self._steps = [self._step(call, parts[call.kernel], compiled, between) for call in graph.calls]
         self.prepare_seconds = time.perf_counter() - begin
 
     def _step(
         self,
         call: Call,
         parts: Mapping[str, Program],
-        functions: Mapping[tuple[str, str], Any],
+        compiled: Mapping[tuple[str, str], Function],
         between: Mapping[str, int],
     ) -> tuple[Any, Any]:
         """A call's function, and the places of its arrays; those of a run's own are left open."""
@@ -106,7 +99,7 @@ class Model:
         tensors = dict(zip((*kernel.inputs, *kernel.outputs), (*call.inputs, *call.outputs), strict=True))
         known = {array: between.get(name) for array, name in tensors.items()}
         if ONCE in parts:
-            copies = self._copied(functions[call.kernel, ONCE], call.kernel, parts[ONCE], tensors)
+            copies = self._copied(compiled[call.kernel, ONCE].call, call.kernel, parts[ONCE], tensors)
             known |= {array: values.ctypes.data for array, values in copies.items()}
         program = parts[EACH_RUN]
         for array in program.inputs:
@@ -118,7 +111,7 @@ class Model:
             label = self.graph.label(tensors[array]) if array in tensors else ""
             if label in self._slots:
                 self._slots[label].append((pointers, number))
-        return functions[call.kernel, EACH_RUN], pointers
+        return compiled[call.kernel, EACH_RUN].call, pointers
 
     def _constant(self, name: str) -> int:
         """Where a constant lies that each run reads."""
@@ -261,25 +254,6 @@ def _chosen(start: Program, choose: Choose | None) -> Program:
 def _memory(program: Program, array: str) -> tuple[str, int]:
     buffer = program.buffer_of[array]
     return buffer.dtype, buffer.bytes
-
-
-def _code(program: Program, policy: str) -> Code:
-    try:
-        return generate(program, policy)
-    except NotGeneratable as fault:
-        raise GraphError(f"{program.name} has no C: {fault}") from fault
-
-
-def _loaded(codes: Mapping[tuple[str, str], Code]) -> dict[tuple[str, str], Any]:
-    """Each program as a function of this process."""
-    functions: dict[tuple[str, str], Any] = {}
-    for key, built in zip(codes, build(list(codes.values())), strict=True):
-        if isinstance(built, CompileError):
-            raise GraphError(f"{key[0]} does not compile: {built.message}")
-        function = getattr(ctypes.CDLL(built.library), built.symbol)
-        function.restype, function.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p]
-        functions[key] = function
-    return functions
 
 
 def parts_of(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:

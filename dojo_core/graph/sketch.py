@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dojo_core import primitives as p
-from dojo_core.graph.build import build
+from dojo_core.graph.building import build
 from dojo_core.graph.graph import Graph
 from dojo_core.graph.nodes import Kind, Node, Tensor
 

@@ -165,6 +165,23 @@ def minimum(c: Call, self: Value, other: Value) -> Array:
     return c.map("min", self, other)
 
 
+def _number(c: Call, function: str, self: Value, other: Value) -> Array:
+    """Of a number and NaN the number."""
+    if not is_float(c.dtype):
+        return c.map(function, self, other)
+    return c.formula(f"select(isnan(a), b, select(isnan(b), a, {function}(a, b)))", a=self, b=other)
+
+
+@aten("fmax", kind=Kind.POINTWISE)
+def greatest_number(c: Call, self: Value, other: Value) -> Array:
+    return _number(c, "max", self, other)
+
+
+@aten("fmin", kind=Kind.POINTWISE)
+def least_number(c: Call, self: Value, other: Value) -> Array:
+    return _number(c, "min", self, other)
+
+
 @aten("clamp", "clamp.Tensor", kind=Kind.POINTWISE)
 def clamp(c: Call, self: Array, min: Value | None = None, max: Value | None = None) -> Array:
     given = {name: bound for name, bound in (("low", min), ("high", max)) if bound is not None}

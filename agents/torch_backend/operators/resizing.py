@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from dojo_core.graph.nodes import Kind
 from dojo_core.primitives import Array
 from dojo_core.primitives.views import places
 
+Ints = Sequence[int]
 Scales = Sequence[float | None]
 
 
@@ -95,6 +98,87 @@ def linear(
 ) -> Array:
     rank = len(self.axes) - 2
     return _linear(c, self, align_corners, [*scales, *[None] * (rank - len(scales))])
+
+
+# ---------------------------------------------------------------------------- by weighted neighbours
+
+Taps = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]  # places and their shares, [wanted, taps] each
+
+
+def _cubic(distance: np.ndarray[Any, Any], a: float) -> np.ndarray[Any, Any]:
+    """The convolution kernel of Keys (1981), of which ``a`` is the slope at distance 1."""
+    d = np.abs(distance)
+    near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+def _cubic_taps(size: int, wanted: int, scale: float | None, align_corners: bool) -> Taps:
+    number = np.arange(wanted, dtype=np.float64)
+    if align_corners:
+        at = number * ((size - 1) / (wanted - 1) if wanted > 1 else 0)
+    else:
+        at = (number + 0.5) * _ratio(size, wanted, scale) - 0.5
+    near = np.floor(at)[:, None] + np.arange(-1, 3)
+    return np.clip(near, 0, size - 1).astype(np.int64), _cubic(at[:, None] - near, -0.75)
+
+
+def _smoothed_taps(size: int, wanted: int, scale: float | None, align_corners: bool, cubic: bool) -> Taps:
+    """Of antialias=True: where the image gets smaller, the kernel is as much wider."""
+    ratio = _ratio(size, wanted, scale)
+    if align_corners:
+        ratio = (size - 1) / (wanted - 1) if wanted > 1 else 0
+    wider = max(ratio, 1)
+    reach = (2 if cubic else 1) * wider
+    centre = (np.arange(wanted)[:, None] + 0.5) * ratio
+    low = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
+    high = np.minimum((centre + reach + 0.5).astype(np.int64), size)
+    near = low + np.arange((high - low).max())
+    distance = (near - centre + 0.5) / wider
+    shares = _cubic(distance, -0.5) if cubic else np.maximum(1 - np.abs(distance), 0)
+    shares = np.where(near < high, shares, 0)
+    return np.minimum(near, size - 1), shares / shares.sum(axis=1, keepdims=True)
+
+
+def _by_taps(c: Call, x: Array, taps: Callable[[int, int, float | None], Taps], scales: Scales) -> Array:
+    """Along each axis the sum of some places, each by its share."""
+    first = len(x.axes) - len(scales)
+    x = c.widened(x)
+    for axis, scale in enumerate(scales, first):
+        size, wanted = x.shape[axis], c.shape[axis]
+        if size == wanted and (scale is None or scale == 1):
+            continue
+        at, shares = taps(size, wanted, scale)
+        share = p.unsqueeze(c.b, p.constant(c.b, shares, x.dtype, "share"), range(2, len(x.axes) - axis + 1))
+        x = p.formula(c.b, "v * s", v=p.gather(c.b, x, at, axis), s=share)
+        x = p.reduce(c.b, "+", x, axis + 1)
+    return c.converted(x)
+
+
+@aten("upsample_bicubic2d.vec", "upsample_bicubic2d", kind=Kind.OTHER)
+def cubic(c: Call, self: Array, output_size: Ints | None, align_corners: bool, *scales: Any) -> Array:
+    return _by_taps(c, self, partial(_cubic_taps, align_corners=align_corners), _both(scales))
+
+
+@aten("_upsample_bilinear2d_aa.vec", "_upsample_bilinear2d_aa", kind=Kind.OTHER)
+def smoothed_linear(
+    c: Call, self: Array, output_size: Ints | None, align_corners: bool, *scales: Any
+) -> Array:
+    taps = partial(_smoothed_taps, align_corners=align_corners, cubic=False)
+    return _by_taps(c, self, taps, _both(scales))
+
+
+@aten("_upsample_bicubic2d_aa.vec", "_upsample_bicubic2d_aa", kind=Kind.OTHER)
+def smoothed_cubic(
+    c: Call, self: Array, output_size: Ints | None, align_corners: bool, *scales: Any
+) -> Array:
+    taps = partial(_smoothed_taps, align_corners=align_corners, cubic=True)
+    return _by_taps(c, self, taps, _both(scales))
+
+
+def _both(scales: Sequence[Any]) -> Scales:
+    """Of height and width: ATen gives none, one list of both, or each by itself."""
+    given = scales[0] if len(scales) == 1 and isinstance(scales[0], list) else [*scales]
+    return _scales([*given, None, None][:2] if given else None, 2)
 
 
 @aten("grid_sampler_2d", kind=Kind.OTHER)

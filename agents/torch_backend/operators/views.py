@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from agents.torch_backend.call import Call, aten
+from agents.torch_backend.refusal import Refusal
 from dojo_core import primitives as p
 from dojo_core.graph.nodes import Kind
 from dojo_core.primitives import Array
@@ -97,6 +99,33 @@ def flip(c: Call, self: Array, dims: Ints) -> Array:
     for dim in dims:
         self = p.flip(c.b, self, dim)
     return self
+
+
+@aten("as_strided", kind=Kind.VIEW)
+def as_strided(c: Call, self: Array, size: Ints, stride: Ints, storage_offset: int | None = None) -> Array:
+    if not c.row_major:
+        raise Refusal("it asks how a tensor lies in memory", "use slices, unfold or view")
+    offset, count = storage_offset or 0, math.prod(self.shape)
+    if not offset and math.prod(size) == count and _is_row_major(size, stride):
+        return p.reshape(c.b, self, size)
+    x = places(c.b, p.reshape(c.b, self, (count,)), 0, offset, count - offset)
+    for axis, (number, step) in enumerate(zip(size, stride, strict=True)):
+        # Where this axis leads, all that is within reach of the inner ones begins.
+        inner = zip(size[axis + 1 :], stride[axis + 1 :], strict=True)
+        reach = 1 + sum((several - 1) * apart for several, apart in inner)
+        x = p.window(c.b, x, axis, reach, max(step, 1))
+        x = places(c.b, x, axis, 0, number if step else 1)
+        x = p.broadcast(c.b, x, (*x.shape[:axis], number, reach))
+    return p.squeeze(c.b, x, [len(size)])
+
+
+def _is_row_major(size: Ints, stride: Ints) -> bool:
+    wanted = 1
+    for number, step in reversed(list(zip(size, stride, strict=True))):
+        if number > 1 and step != wanted:
+            return False
+        wanted *= number
+    return True
 
 
 @aten("unfold", kind=Kind.VIEW)

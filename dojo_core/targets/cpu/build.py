@@ -37,6 +37,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.places import cache_directory
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.targets.cpu.excerpt import needed
+from dojo_core.targets.cpu.objects import Objects, symbol_of
 from dojo_core.targets.cpu.processor import ARM, Processor, host
 from dojo_core.targets.cpu.vecmath import preamble as preamble_of
 
@@ -85,23 +86,20 @@ def build(
     """
     prelude = _preamble() if preamble is None else preamble
     hashes = [code_hash(code, prelude) for code in codes]
-    objects = sealed.folder(cache_directory() / "objects")
+    objects = Objects()
     results: dict[str, Built | CompileError] = {}
     missing: dict[str, Code] = {}
-    intact: dict[int, bool] = {}
     for key, code in zip(hashes, codes, strict=True):
         if key in results or key in missing:
             continue
-        library = objects / f"{key}.so"
         if len(code.text) > CODE_BYTES:
             results[key] = CompileError(
                 f"The generated code is {len(code.text)} bytes long, above the limit of {CODE_BYTES}: "
                 "unroll less.",
                 key,
             )
-        elif _is_intact(library, intact):
-            os.utime(library)  # the oldest by use leave first
-            results[key] = Built(str(library), _symbol(key), key)
+        elif (built := objects.built(key)) is not None:
+            results[key] = built
         else:
             missing[key] = code
     if missing:
@@ -110,27 +108,16 @@ def build(
         with ThreadPoolExecutor(jobs) as pool, claimed as held:
             if held:
                 parts = pool.map(
-                    lambda b: _compile(b, missing, prelude, objects, timeout, cancelled), batches
+                    lambda b: _compile(b, missing, prelude, objects.folder, timeout, cancelled), batches
                 )
                 for part in parts:
                     results.update(part)
             else:
                 results.update({key: CompileError(_CANCELLED, key, False) for key in missing})
         if time.monotonic() > _Pruned.at + PRUNE_SECONDS:  # it looks at tens of thousands of files
-            _prune(objects)
+            _prune(objects.folder)
             _Pruned.at = time.monotonic()
     return [results[key] for key in hashes]
-
-
-def _is_intact(library: Path, known: dict[int, bool]) -> bool:
-    """Is an object there as it was made? Those of a batch are one file under many names: read once."""
-    try:
-        file = library.stat().st_ino
-    except OSError:
-        return False
-    if file not in known:
-        known[file] = sealed.is_intact(library)
-    return known[file]
 
 
 PRUNE_SECONDS = 300
@@ -143,10 +130,6 @@ class _Pruned:
 
 
 _CANCELLED = "Not compiled: the request was cancelled."
-
-
-def _symbol(key: str) -> str:
-    return f"kernel_{key}"
 
 
 def _batches(codes: dict[str, Code], jobs: int) -> list[list[str]]:
@@ -173,7 +156,7 @@ def _compile(
     if cancelled is not None and cancelled():
         return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
-        kernels = [_renamed(codes[key], _symbol(key)) for key in keys]
+        kernels = [_renamed(codes[key], symbol_of(key)) for key in keys]
         source = source_of(preamble, kernels, the_compiler().clang)
         error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
         if error is None:
@@ -183,9 +166,9 @@ def _compile(
                 link = Path(folder) / f"{key}.so"
                 os.link(Path(folder) / "batch.so", link)
                 sealed.place(link, objects / link.name)
-            return {key: Built(str(objects / f"{key}.so"), _symbol(key), key) for key in keys}
+            return {key: Built(str(objects / f"{key}.so"), symbol_of(key), key) for key in keys}
     if len(keys) == 1:
-        message = error.message.replace(_symbol(keys[0]), codes[keys[0]].symbol)
+        message = error.message.replace(symbol_of(keys[0]), codes[keys[0]].symbol)
         return {keys[0]: CompileError(message, keys[0], error.settled)}
     half = len(keys) // 2
     first = _compile(keys[:half], codes, preamble, objects, timeout, cancelled)
