@@ -13,15 +13,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from threading import RLock
 from typing import Any, TypeVar
+
+from dojo_core.checkout import OURS, entries
 
 log = logging.getLogger(__name__)
 log.addHandler(logging.NullHandler())  # without a log people are told the sentence alone
 
 API = 1  # of the interfaces that packages are written for: they say DOJO_API = 1, and another is refused
-OURS = "dojo"  # the distribution whose entries stand first, and that nobody else's replace
 # By the group of entry points what one of them is called.
 GROUPS = {"dojo.targets": "target", "dojo.moves": "move", "dojo.agents": "agent", "dojo.kernels": "kernel"}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
@@ -77,31 +78,32 @@ class Group:
 @cache
 def _installed() -> dict[str, list[EntryPoint]]:
     """By group, read at once: each question to importlib reads every package's metadata."""
-    every = entry_points()
-    return {name: list(every.select(group=name)) for name in GROUPS}
+    every = entries(*GROUPS)
+    return {name: [entry for entry in every if entry.group == name] for name in GROUPS}
 
 
 @cache
 def group(name: str) -> Group:
-    """The Dojo's own entries in the order of its metadata, then others' by package."""
+    """The Dojo's own entries in the order of its metadata, which nobody else's replace, then others' by
+    package."""
     candidates = sorted(_installed()[name], key=lambda e: (_package(e) != OURS, _package(e)))
-    entries: dict[str, EntryPoint] = {}
+    found: dict[str, EntryPoint] = {}
     faults = []
     for entry in candidates:
-        first = entries.get(entry.name)
+        first = found.get(entry.name)
         if not _NAME.fullmatch(entry.name):
             faults.append(
                 f"The package {_package(entry)} offers a {GROUPS[name]} named {entry.name!r:.40}: a name has "
                 "small letters, digits and underscores. It is left out."
             )
         elif first is None:
-            entries[entry.name] = entry
+            found[entry.name] = entry
         elif (_package(first), first.value) != (_package(entry), entry.value):  # not one found on two paths
             faults.append(
                 f"The packages {_package(first)} and {_package(entry)} both offer a {GROUPS[name]} named "
                 f"{entry.name}: that of {_package(first)} is used. Uninstall one of them."
             )
-    return Group(entries, tuple(faults))
+    return Group(found, tuple(faults))
 
 
 def _package(entry: EntryPoint) -> str:

@@ -128,10 +128,10 @@ def test_few_tiles_cut_the_sum_into_parts():
 
 def test_a_convolution_keeps_a_patch_of_results_in_registers():
     program = played("conv", "8x64x64x56x56x3").current.program
-    assert [b.dims[-1].size for b in program.buffers if b.location == "shared"] == [68, 56]
+    assert [b.dims[-1].size for b in program.buffers if b.location == "shared"] == [36, 56]
     (launch,) = code_of(program).steps
     sums = next(b for b in program.buffers if b.name == "ys")
-    assert (sums.location, launch.threads, [d.size for d in sums.dims[-2:]]) == ("local", 72, [8, 6])
+    assert (sums.location, launch.threads, [d.size for d in sums.dims[-2:]]) == ("local", 144, [4, 6])
 
 
 @pytest.mark.parametrize(

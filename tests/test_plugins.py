@@ -16,7 +16,7 @@ import typer
 from agents import passes, players
 from agents.agent import Agent
 from agents.passes import Pass
-from dojo_core import kernels, plugins
+from dojo_core import checkout, kernels, plugins
 from dojo_core.cli.terminal import plain_errors
 from dojo_core.game import GameFull
 from dojo_core.kernels import packages as kernel_packages
@@ -55,7 +55,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str, str], g
         entry = EntryPoint(name, value, group)
         vars(entry)["dist"] = SimpleNamespace(name=package)
         found.append(entry)
-    monkeypatch.setattr(plugins, "entry_points", lambda: EntryPoints(found))
+    monkeypatch.setattr(checkout, "entry_points", lambda: EntryPoints(found))
     forget()
 
 
@@ -351,3 +351,11 @@ def test_a_command_tells_a_sentence(fault: Exception, capsys: pytest.CaptureFixt
     with pytest.raises(typer.Exit):
         plain_errors(command)()
     assert capsys.readouterr().err == "Told.\n"
+
+
+def test_a_checkout_that_is_not_installed_has_its_own_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkout, "entry_points", lambda: EntryPoints([]))
+    forget()
+    assert {"cpu", "cuda", "snitch"} <= set(plugins.names("dojo.targets"))
+    assert plugins.package("dojo.targets", "cuda") == "dojo"
+    assert plugins.load("dojo.targets", "cpu").name == "cpu"

@@ -35,6 +35,7 @@ from agents.agent import Budget, Task, run
 from agents.players import AGENTS
 from agents.timing import MeasurerTiming
 from benchmarks.gpu.positions import OTHERS, SMALL, TABLE, position, shapes, walked, ways
+from benchmarks.gpu.report import table
 from dojo_core import kernels
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.summary import summary
@@ -227,6 +228,7 @@ class Report:
         rows = [f"# {self.data['device']}", "", "Best times in µs, verified; a copy moves as many bytes.", ""]
         for found in self.data["results"]:
             rows.append(f"- {_line(found)}")
+        rows += ["", *table(self.data)]
         told = (self.data.get("summary") or {}).get("against", {}).get("reference", {})
         for name, each in told.items():
             if each["geometric_mean"]:

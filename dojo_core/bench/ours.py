@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
+from dojo_core.checkout import entries
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.passed import Passed, passed
@@ -30,7 +30,7 @@ class Entry:
 
 def heuristics() -> dict[str, Callable[[Game], object]]:
     """Agents that measure nothing, by name: what packages register under ``dojo.heuristics``."""
-    return {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+    return {point.name: point.load() for point in entries(ENTRY_POINTS)}
 
 
 def heuristic_ends(game: Game) -> tuple[dict[str, Passed], list[str]]:

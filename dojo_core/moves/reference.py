@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from dojo_core import plugins
+from dojo_core.checkout import OURS
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.moves import REGISTRY, Transformation, inverse
 from dojo_core.moves.examples import POLICY, example
@@ -76,7 +77,7 @@ def _block(match: re.Match[str]) -> str:
 
 def page() -> str:
     """The whole reference of the Dojo's own moves."""
-    return "\n".join([INTRODUCTION, *families(plugins.OURS)])
+    return "\n".join([INTRODUCTION, *families(OURS)])
 
 
 def families(package: str) -> list[str]:
@@ -116,7 +117,7 @@ start has an operation for. [measuring.md](measuring.md) says how, and what a re
 def algebraic_page() -> str:
     """What each algebraic move of the Dojo's own promises, and its worst inputs."""
     parts = [ALGEBRAIC]
-    for name, move in moves_of(plugins.OURS).items():
+    for name, move in moves_of(OURS).items():
         if move.worst_inputs:
             listed = "".join(f"- {each}: {PATTERNS[each].about}\n" for each in move.worst_inputs)
             text = f"{summary(name)}\n\n{promise(name)}".replace("``", "`")

@@ -7,6 +7,7 @@ from functools import lru_cache
 from operator import is_
 
 from dojo_core import plugins
+from dojo_core.checkout import OURS
 from dojo_core.program import vector_form
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import (
@@ -90,7 +91,7 @@ def _own_fault(program: Program, target: Target, policy: str) -> Fault | None:
             return found
         raise TypeError(f"its fault is of the type {type(found).__name__}, not Fault")
     except Exception as raised:
-        if plugins.package(_GROUP, target.name) == plugins.OURS:  # ours is mended, and tests see it
+        if plugins.package(_GROUP, target.name) == OURS:  # ours is mended, and tests see it
             raise
         return _fault(Code.TARGET_FAILED, plugins.failed(_GROUP, target.name, raised), ())
 

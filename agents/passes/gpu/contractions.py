@@ -21,7 +21,7 @@ from dojo_core.program.tree import Access, Leaf, Provenance, Scope
 from dojo_core.recipes import Sketch
 
 TILE, STEP, THREADS, LANES = 64, 16, 8, 4
-TILES = 384  # some three for each processor of a large device
+TILES = 528  # some four for each processor of a large device
 SHORTEST = 8 * STEP  # terms of a part, below which adding the parts up costs too much
 
 

@@ -22,9 +22,10 @@ from dojo_core.program.tree import Access, Leaf, Path, Provenance
 from dojo_core.recipes import Sketch
 
 ROWS, COLUMNS = 10, 6  # the largest patch of a thread
-BLOCK_ROWS = 64
-THREADS = 128  # of a block, about
-PANELS = 16 * 1024  # bytes of shared memory: some blocks fit a processor beside each other
+BLOCK_ROWS = 32
+THREADS = 192  # of a block, about
+MANY = 64 * 1024  # threads: some 15 warps for each processor of a large device
+PANELS = 40 * 1024  # bytes of shared memory: some blocks fit a processor beside each other
 COPIED = 16  # values that a thread copies in one go
 LANES = 4
 BANKS = 32  # of shared memory, a cell wide
@@ -95,6 +96,9 @@ class _Extent:
 def _extent(patch: _Patch, deep: int | None) -> _Extent:
     rows = divisor(patch.size(patch.rows), BLOCK_ROWS)
     own_rows, own_columns = divisor(rows, ROWS), divisor(patch.size(patch.columns), COLUMNS)
+    results = math.prod(patch.size(d) for d in (patch.rows, patch.columns, *patch.others))
+    if results < MANY * own_rows * own_columns:  # more threads hide more of the time that data take
+        own_rows = divisor(rows, ROWS // 2)
     across = divisor(patch.size(patch.columns) // own_columns, max(1, THREADS // (rows // own_rows)))
     threads = rows // own_rows * across
     more = divisor(patch.size(deep), max(1, THREADS // threads)) if deep is not None else 1

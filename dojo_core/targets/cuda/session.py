@@ -30,7 +30,9 @@ Answer = dict[str, Any]
 
 SHORTEST_SAMPLE_SECONDS = 50e-6  # a shorter run is repeated within a warm sample: an event is exact to 0.5 µs
 MOST_REPEATS = 1000
+MOST_FILLS = 100
 WARM_RUNS = 3  # clocks and caches settle
+LEAD_SECONDS = 400e-6  # of fills before a cold run, in which the host hands over all that is timed
 MEASURE_SECONDS = 1.0  # a slow candidate gets fewer samples, but three
 LEAST_SAMPLES = 3
 GUARD, GUARDED = 256, 0xA5  # bytes on both sides of an array, and what they hold: a write there is noticed
@@ -253,7 +255,7 @@ class Session:
         return pointer
 
     def _timed(self, run: Any, count: int, cold: bool, slow: float | None) -> list[float]:
-        """Nanoseconds a run. Cold: each sample is one run behind a fill of twice the second-level cache, in
+        """Nanoseconds a run. Cold: each sample is one run behind fills of twice the second-level cache, in
         whose shadow the launches are handed over; warm: a sample repeats a short run.
 
         No sample but three after a second of them, nor where the runs are ``slow`` (seconds) all.
@@ -264,14 +266,17 @@ class Session:
             run()
         estimate = self._between(run, 1)
         repeats = 1 if cold else min(MOST_REPEATS, math.ceil(SHORTEST_SAMPLE_SECONDS / max(estimate, 1e-7)))
+        fill = lambda: self._device.fill(spare, 0, flush)  # noqa: E731
+        shortest = LEAD_SECONDS / MOST_FILLS
+        fills = math.ceil(LEAD_SECONDS / max(self._between(fill, WARM_RUNS), shortest)) if cold else 0
         samples: list[float] = []
         spent = 0.0
         while len(samples) < count:
             hopeless = slow is not None and samples and min(samples) > 1e9 * slow
             if len(samples) >= LEAST_SAMPLES and (spent > MEASURE_SECONDS or hopeless):
                 break
-            if cold:
-                self._device.fill(spare, 0, flush)
+            for _ in range(fills):
+                fill()
             took = self._between(run, repeats)
             spent += took * repeats
             samples.append(1e9 * took)
