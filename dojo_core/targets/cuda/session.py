@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -266,7 +267,7 @@ class Session:
             run()
         estimate = self._between(run, 1)
         repeats = 1 if cold else min(MOST_REPEATS, math.ceil(SHORTEST_SAMPLE_SECONDS / max(estimate, 1e-7)))
-        fill = lambda: self._device.fill(spare, 0, flush)  # noqa: E731
+        fill = partial(self._device.fill, spare, 0, flush)
         shortest = LEAD_SECONDS / MOST_FILLS
         fills = math.ceil(LEAD_SECONDS / max(self._between(fill, WARM_RUNS), shortest)) if cold else 0
         samples: list[float] = []
