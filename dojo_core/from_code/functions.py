@@ -58,7 +58,7 @@ ALIASES = {
     "b": "y",
     "mat2": "y", "dims": "axis", "axes": "axis", "newshape": "shape", "size": "shape", "min": "low",
     "max": "high", "a_min": "low", "a_max": "high", "normalized_shape": "over", "fill_value": "value",
-    "unbiased": "ddof", "correction": "ddof", "dtype": "dtype", "condition": "c",
+    "unbiased": "ddof", "correction": "ddof", "condition": "c",
 }  # fmt: skip
 
 FUNCTIONS: dict[str, Function] = {}
