@@ -374,6 +374,7 @@ HOSTILE = {
     + "".join(" " * k + f"for i{k} in range(60):\n" for k in range(1, 9))
     + " " * 9
     + "x = x + 1\n return x",
+    "a range of nothing": "for i in range():\n    y[i] = x[i]",
     "a return alone": "return return",
     "C: a long sum": "void f(float *x) { x[0] = " + "+".join(["1"] * 4000) + "; }",
     "a function of itself": "def f(x):\n    return f(x)",
