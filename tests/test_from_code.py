@@ -156,6 +156,7 @@ TEXTS = {
         lambda x, v, w: np.maximum(np.maximum(x @ v, 0) @ w, 0),
     ),
     "truth as a factor": ("(x > 0) * x", "m=3 n=5", lambda x: np.maximum(x, 0)),
+    "softmax of truth": ("softmax(x > 0)", "m=3 n=5", lambda x: softmax((x > 0).astype(float))),
     "where": ("np.where(x > 0, x, 0.1*x)", "m=3 n=5", lambda x: np.maximum(x, 0.1 * x)),
     "slices": ("x[:, ::2] - x[:, 1::2]", "m=3 n=6", lambda x: x[:, ::2] - x[:, 1::2]),
     "new axes": (
@@ -373,6 +374,7 @@ HOSTILE = {
     + "".join(" " * k + f"for i{k} in range(60):\n" for k in range(1, 9))
     + " " * 9
     + "x = x + 1\n return x",
+    "a range of nothing": "for i in range():\n    y[i] = x[i]",
     "a return alone": "return return",
     "C: a long sum": "void f(float *x) { x[0] = " + "+".join(["1"] * 4000) + "; }",
     "a function of itself": "def f(x):\n    return f(x)",

@@ -148,7 +148,7 @@ def test_an_error_names_line_column_and_remedy(line, message, marked):
     error = caught.value
     assert message in error.message
     assert error.line == 7
-    assert error.remedy.endswith(".") or ":" in error.remedy or "such as" in error.remedy
+    assert error.remedy.endswith((".", "?")) or ":" in error.remedy or "such as" in error.remedy
     if marked is not None:
         assert error.source[error.column - 1 :].startswith(marked)
     lines = str(error).splitlines()

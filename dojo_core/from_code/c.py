@@ -15,7 +15,6 @@ from dojo_core.from_code.c_expressions import FUNCTIONS, named
 from dojo_core.from_code.c_statements import Statements
 from dojo_core.from_code.c_text import Text, nodes, read_text, type_of
 from dojo_core.from_code.source import Source
-from dojo_core.primitives import identifier
 from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.expressions import TextError
 from dojo_core.program.tree import Program
@@ -34,10 +33,6 @@ class CReading:
     notes: tuple[str, ...]
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     made: dict[tuple[int, ...], Program] = field(default_factory=dict, repr=False)  # by sizes
-
-    @property
-    def name(self) -> str:
-        return identifier(self.function.decl.name)
 
     def program(self, sizes: Mapping[str, int]) -> Program:
         at = tuple(sizes.values())

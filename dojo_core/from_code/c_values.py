@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,6 @@ class _Run:
     text: Text
     names: dict[str, Any]
     steps: int = 0
-    changed: set[str] = field(default_factory=set)
 
     def step(self) -> None:
         self.steps += 1

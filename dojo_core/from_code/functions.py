@@ -48,8 +48,13 @@ class Function:
             takes = ", ".join(list(signature.parameters)[1:])
             raise Never(f"{self.name} takes {takes}.") from None
         if self.judge is not None and isinstance(m, Numeric):
-            return self.judge(*bound.args[1:], **bound.kwargs)
+            return self.judge(*map(_counted, bound.args[1:]), **bound.kwargs)
         return self.call(*bound.args, **bound.kwargs)
+
+
+def _counted(value: Value) -> Value:
+    """Truth as numbers: of it alone NumPy makes numbers of 16 bits."""
+    return value.astype(float) if isinstance(value, np.ndarray) and value.dtype == bool else value
 
 
 # What libraries call the same parameter.
@@ -58,7 +63,7 @@ ALIASES = {
     "b": "y",
     "mat2": "y", "dims": "axis", "axes": "axis", "newshape": "shape", "size": "shape", "min": "low",
     "max": "high", "a_min": "low", "a_max": "high", "normalized_shape": "over", "fill_value": "value",
-    "unbiased": "ddof", "correction": "ddof", "dtype": "dtype", "condition": "c",
+    "unbiased": "ddof", "correction": "ddof", "condition": "c",
 }  # fmt: skip
 
 FUNCTIONS: dict[str, Function] = {}

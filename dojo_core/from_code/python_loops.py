@@ -147,6 +147,10 @@ class _Loops:
 
     def loop(self, node: ast.stmt, name: str, over: ast.Call, body: list[ast.stmt]) -> Any:
         place = self.place(node)
+        if not 1 <= len(over.args) <= 3:
+            self.fail(
+                over, "a range of no or of more than three numbers", "Write range(n) or range(1, n, 2)."
+            )
         for each in over.args:
             self.count(each)
         limits = [self.value(each) for each in over.args]

@@ -10,7 +10,6 @@ from dojo_core.from_code.source import LONGEST
 from dojo_core.package_data import document
 
 OWN = ("program", "game", "line", "graph")  # what the Dojo writes itself
-TRANSLATED = ("python", "einsum", "c")
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,8 @@ class Foreign:
     remedy: str
 
 
-_LOOPS = "Write the loops that its threads go through as a C function over arrays, or as a NumPy expression."
+_THREADS = "Write the loops that its threads go through as a C function over arrays, or a NumPy expression."
+_LOOPS = "Write its loops as a C function over arrays, or as a NumPy expression."
 
 FOREIGN = (
     Foreign(
@@ -37,7 +37,7 @@ FOREIGN = (
         "Write what it computes as a NumPy or PyTorch function over whole arrays.",
     ),
     Foreign(
-        r"\b(?:__global__|__shared__|threadIdx|blockIdx|get_global_id|__kernel)\b", "a GPU kernel", _LOOPS
+        r"\b(?:__global__|__shared__|threadIdx|blockIdx|get_global_id|__kernel)\b", "a GPU kernel", _THREADS
     ),
     Foreign(
         r"^[ \t]*class\s+\w+\s*\(.*Module\s*\)",
