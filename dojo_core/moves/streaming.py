@@ -69,6 +69,11 @@ class Ssr(MarkMove):
                     copy = fresh_name(program, f"c{array}")
                     for depth in range(len(path) - 1, 0, -1):
                         yield Move("stage_write", (array, place_of(program, path[:depth]), copy))
+
+    def alternatives(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
+        """The scopes in it, which stream less."""
+        program = context.program
+        path, scope, _ = scope_at(program, arguments[0])
         if refusal.code in (Code.STREAM_DIMS, Code.STREAM_COUNT, Code.STREAM_ORDER, Code.STREAM_GUARD):
             for number, child in enumerate(scope.body):
                 if isinstance(child, Scope):
