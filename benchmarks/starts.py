@@ -3,6 +3,7 @@
 Each network starts in a process of its own, twice: with an empty cache, and with what the first process kept.
 Told are CPU seconds of each part, without what other parts called by it took, from the import of torch to the
 first result; and the seconds that passed. ``--runs``: so many second starts, of which the least is told.
+The last line is what PyTorch takes by itself, with a backend that gives back what TorchDynamo traced.
 """
 
 from __future__ import annotations
@@ -114,6 +115,18 @@ def start(network: str) -> dict[str, float]:
     return {**clock.seconds, "passed": time.perf_counter() - begin}
 
 
+def start_alone(network: str) -> dict[str, float]:
+    """The same without the Dojo: ``alone``, CPU seconds from torch.compile to the first result."""
+    import torch
+    import torch._dynamo
+
+    model, given = NETWORKS[network][1]()
+    begin = time.process_time()
+    with torch.no_grad():
+        torch.compile(model.eval(), backend=lambda module, inputs: module.forward)(given)
+    return {"alone": time.process_time() - begin}
+
+
 def _watch(clock: Clock, backend: Any, part: Any, programs: Any) -> None:
     clock.watch(backend, "keep", "entry of the cache")
     clock.watch(programs, "heuristic", "programs")
@@ -143,9 +156,10 @@ def main() -> int:
     parser.add_argument("networks", nargs="*", default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--runs", type=int, default=3, help="second starts of each network")
     parser.add_argument("--here", help=argparse.SUPPRESS)  # a process of ours
+    parser.add_argument("--alone", help=argparse.SUPPRESS)  # one without the Dojo
     options = parser.parse_args()
-    if options.here:
-        print(json.dumps(start(options.here)))
+    if options.here or options.alone:
+        print(json.dumps(start(options.here) if options.here else start_alone(options.alone)))
         return 0
     starts = {name: _both(name, options.runs) for name in options.networks}
     for line in table(starts):
@@ -155,18 +169,19 @@ def main() -> int:
 
 def _both(network: str, runs: int) -> tuple[dict[str, float], dict[str, float]]:
     with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "DOJO_HOME": home}
-        command = [sys.executable, "-m", "benchmarks.starts", "--here", network]
-        told = [
-            json.loads(
-                subprocess.run(
-                    command, env=environment, check=True, stdout=subprocess.PIPE
-                ).stdout.splitlines()[-1]
+
+        def told(option: str) -> dict[str, float]:
+            command = [sys.executable, "-m", "benchmarks.starts", option, network]
+            ended = subprocess.run(
+                command, env={**os.environ, "DOJO_HOME": home}, check=True, stdout=subprocess.PIPE
             )
-            for _ in range(1 + runs)
-        ]
-    first, *others = told
-    return first, min(others, key=lambda seconds: seconds["passed"])
+            return dict(json.loads(ended.stdout.splitlines()[-1]))
+
+        first = told("--here")
+        # In turns, for a machine's clock may change.
+        others = [{**told("--here"), **told("--alone")} for _ in range(runs)]
+    alone = min(other["alone"] for other in others)
+    return first, {**min(others, key=lambda seconds: seconds["passed"]), "alone": alone}
 
 
 def table(starts: dict[str, tuple[dict[str, float], dict[str, float]]]) -> Iterator[str]:
@@ -180,6 +195,7 @@ def table(starts: dict[str, tuple[dict[str, float], dict[str, float]]]) -> Itera
     last = [sum(column.get(name, 0.0) for name in PARTS[FROM_HERE:]) for column in columns]
     yield _row("**from torch.compile to the first result**", last)
     yield _row("seconds that passed meanwhile", [column["passed"] for column in columns])
+    yield _row("PyTorch by itself, to the first result", [column.get("alone", 0.0) for column in columns])
 
 
 def _row(name: str, seconds: list[float]) -> str:

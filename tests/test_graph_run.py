@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -467,6 +469,15 @@ def test_what_a_kernel_was_compiled_to_is_found_by_its_program(
     assert len(generated) == bool(left)
     Model(doubled(), policy="strict")  # its code may be another
     assert len(generated) == bool(left) + 1
+
+
+def test_a_kept_model_needs_none_of_what_makes_one() -> None:
+    makers = ["dojo_core.moves", "agents.passes", "dojo_core.graph.building", "dojo_core.targets.cpu.codegen"]
+    code = (
+        "import sys, agents.played, dojo_core.graph.run, dojo_core.graph.store\n"
+        f"print([name for name in {makers} if name in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 
 def test_a_pass_that_fails_is_told_and_the_start_runs(monkeypatch: pytest.MonkeyPatch) -> None:
