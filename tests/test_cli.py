@@ -123,7 +123,8 @@ def test_the_version_is_told_from_one_place():
 
 
 def test_the_version_where_nothing_is_installed_or_no_checkout_is_there(monkeypatch, tmp_path):
-    monkeypatch.setattr("dojo_core.version.files", lambda package: tmp_path / package)
+    monkeypatch.setattr("dojo_core.checkout.files", lambda package: tmp_path / package)
+    monkeypatch.setattr("dojo_core.version.checkout", checkout.__wrapped__)
     monkeypatch.setattr("dojo_core.version.installed_version", lambda name: "1.2.3")
     assert version.__wrapped__() == "1.2.3", "as installed"
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "another"\nversion = "9"\n')

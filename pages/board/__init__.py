@@ -17,6 +17,7 @@ _SCRIPTS = (
     "order", "words", "hint", "attention", "moves", "drawer", "history", "dialogs", "help", "games",
     "start", "pin", "take", "kept", "separator", "roving", "dock", "panes", "board",
 )  # fmt: skip
+_STYLES = ("pin", "panes", "narrow")
 
 
 def _text(name: str) -> str:
@@ -25,7 +26,7 @@ def _text(name: str) -> str:
 
 board = st.components.v2.component(
     "dojo_board",
-    css=_text("board.css") + difference.CSS + "".join(_text(f"{part}.css") for part in ("pin", "panes", "narrow")),
+    css=_text("board.css") + difference.CSS + "".join(_text(f"{name}.css") for name in _STYLES),
     js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _SCRIPTS)]),
 )
 
