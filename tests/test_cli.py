@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from agents.cli import COMMANDS, app
 from dojo_core import kernels, legal_moves, parse
+from dojo_core.checkout import checkout
 from dojo_core.cli.loading import loaded
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
