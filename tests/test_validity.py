@@ -46,7 +46,7 @@ def test_an_enabler_is_told_where_it_opens_the_move():
         )
     )
     assert why(together, "materialise_dims t 0").legal
-    assert why(together, "fission_scope t@1 y").refusal.enablers == ("materialise_dims t 1",)
+    assert why(together, "fission_scope t@1 y").refusal.enablers[0] == "materialise_dims t 1"
 
 
 def test_a_stack_buffer_lives_in_one_iteration_of_its_owner():

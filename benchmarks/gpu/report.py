@@ -35,7 +35,7 @@ def table(data: Mapping[str, Any]) -> list[str]:
         lines = [seconds for name, seconds in ours.items() if name != "heuristic"]
         cells = [_us(min(lines, default=None)), _us(ours.get("heuristic"))]
         cells += [_us(others.get(name)) for name in COLUMNS]
-        cells.append(_us(report["limits"]["memory_seconds"]))
+        cells.append(_us((report["limits"] or {}).get("memory_seconds")))
         cells.append(f"{min(others.values()) / min(ours.values()):.2f}" if others and ours else "–")
         rows.append(f"| {report['kernel']} {report['shape']} | {' | '.join(cells)} |")
     return rows

@@ -64,6 +64,7 @@ _BUFFER = re.compile(
     r"^[ \t]*\w+\s+[a-z]+\d\w*\s*\[.*\]\s*(heap|stack|register|shared|local)\b", re.MULTILINE
 )
 _HEADER = re.compile(r"^[ \t]*kernel\s+\w+\s*$", re.MULTILINE | re.IGNORECASE)
+_BEGINNING = re.compile(r"[ \t]*kernel\s+(?!void\b)\S", re.IGNORECASE)  # of OpenCL it is a function's
 _C = re.compile(
     r"\bfor\s*\(|^[ \t]*#\s*(?:include|define|pragma)\b"
     r"|\b(?:void|float|double|int|long|size_t|unsigned|u?int\d+_t)\b[\w\s*]{0,80}?\b\w+\s*(?:\(|\[|=|;)",
@@ -89,6 +90,9 @@ def kind_of(text: str) -> str:
         return "game"
     if any(row.startswith("shape ") for row in text.splitlines()):
         return "line"
+    beginning = next((row for row in text.splitlines() if row.strip() and row.lstrip()[0] != "#"), "")
+    if _BEGINNING.match(beginning):
+        return "program"
     text = text[:LONGEST]  # patterns may take long on more, and what it is shows at the beginning
     if _HEADER.search(text) or _BUFFER.search(text) or re.search(r"\{\d+\}", text):
         return "program"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice, product
+from itertools import chain, islice, product
 
 from dojo_core.moves.core import REGISTRY, Context, Move, Refusal, Way
 from dojo_core.moves.legality import outcome
@@ -159,8 +159,11 @@ def _proposals(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]
         if transformation is not None:
             yield from transformation.enablers(context, move.arguments, refusal)
 
-    yield from _few(own())
-    yield from _few(remedies(context, move, refusal))
+    seen: set[Move] = set()
+    for proposal in chain(_few(own()), _few(remedies(context, move, refusal))):
+        if proposal not in seen:
+            seen.add(proposal)
+            yield proposal
 
 
 def _alternatives(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:

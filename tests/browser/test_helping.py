@@ -22,7 +22,7 @@ y f32 [512, 1024] heap
 """
 
 
-def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_line_away_in_eight_clicks(
+def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_in_nine_clicks(
     start_screen: Any,
 ) -> None:
     page = start_screen
@@ -58,9 +58,10 @@ def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_line_away_i
     click(".drawer >> text=Play it")
     wait_for_entries(page, 4)
     with page.expect_download() as saved:
-        click("text=Save line")
+        click("text=Take away")
+        click("[aria-label='Download: The whole game']")
     assert "set_location t stack" in Path(saved.value.path()).read_text()
-    assert clicks == 8
+    assert clicks == 9
 
 
 def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(board: Any) -> None:

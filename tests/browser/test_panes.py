@@ -50,7 +50,7 @@ def test_a_pane_fills_the_board_and_goes_back(small_board: Any) -> None:
     assert board.locator(".pane.code").is_visible()
     board.keyboard.press("Escape")
     assert board.locator(".pane:visible").count() == 5
-    board.locator(".program .scroll").focus()
+    board.get_by_role("listbox", name="Program text").focus()
     board.keyboard.press("f")
     assert board.locator(".program").bounding_box()["width"] > 1200
     board.keyboard.press("/")  # what is asked for comes up
@@ -72,7 +72,7 @@ def test_each_pane_is_one_tab_stop_and_its_controls_are_reached_within(small_boa
         "Program", "Edge of program and code", "Generated code", "Edge of code and moves", "Moves",
         "Edge of the program and the history", "History", "Edge of history and chart", "Speed-up over moves",
     ]  # fmt: skip
-    board.locator(".program .scroll").focus()
+    board.get_by_role("listbox", name="Program text").focus()
     board.keyboard.press("Alt+ArrowUp")
     board.keyboard.press("ArrowLeft")
     assert board.evaluate(NAME) == "Wrap long lines"
