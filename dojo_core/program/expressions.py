@@ -18,7 +18,7 @@ from lark.exceptions import UnexpectedInput
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS, LARGEST
 from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, Table, plus
-from dojo_core.program.tree import Access, Comparison, Dim, Leaf, Number, Operand, Program
+from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Dim, Leaf, Number, Operand, Program
 from dojo_core.spelling import meant
 
 DIGITS = 40  # of a whole number: a longer one is written as 1e50
@@ -180,7 +180,8 @@ class LineReader:
         function = FUNCTIONS.get(str(name))
         if function is None or function.infix:
             known = [f.name for f in FUNCTIONS.values() if not f.infix]
-            remedy = meant(name, known) or f"The functions are {', '.join(known)}."
+            near = "" if str(name) in DTYPE_BYTES else meant(name, known)  # that one is no conversion either
+            remedy = near or f"The functions are {', '.join(known)}."
             self.fail_at(name, f"unknown function {name}", remedy)
         if len(rest) != function.arity:
             self.fail_at(

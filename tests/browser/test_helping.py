@@ -62,6 +62,7 @@ def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_i
         click("[aria-label='Download: The whole game']")
     assert "set_location t stack" in Path(saved.value.path()).read_text()
     assert clicks == 9
+    page.keyboard.press("Escape")
 
 
 def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(board: Any) -> None:

@@ -86,6 +86,7 @@ def test_each_pane_is_one_tab_stop_and_its_controls_are_reached_within(small_boa
     board.locator(".moves").focus()
     board.keyboard.press("ArrowDown")
     board.keyboard.press("Alt+ArrowDown")
+    board.keyboard.press("ArrowRight")
     assert board.evaluate(NAME) == "Apply"
     board.keyboard.press("Enter")
     wait_for_entries(board, 2)
