@@ -131,7 +131,7 @@ class Library:
 
     def _find_origins(self) -> None:
         """A GPU's worker takes seconds to start; its records are another machine's until then."""
-        self.catalogue.own_fingerprints = frozenset(origin.fingerprint for origin in origins())
+        self.catalogue.own_fingerprints |= frozenset(origin.fingerprint for origin in origins())
 
     # ------------------------------------------------------------------ what there is
 
