@@ -4,7 +4,7 @@
 
 const KEPT = 48; // positions
 const NEAR = 4; // moves to either side of the position on the board that are fetched
-const EACH = 3; // positions fetched at once
+const EACH = 1; // positions fetched at once: what is asked for meanwhile waits for no more
 const QUIET = 150; // ms after a position came until others are fetched: its own times come first
 const DWELL = 60; // ms that the pointer rests on a move until what that leads to is fetched
 const SHEET = ["position", "program", "code", "moves", "blocked", "enablers", "assembly", "profile"];
