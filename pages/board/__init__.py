@@ -17,7 +17,7 @@ _SCRIPTS = (
     "order", "words", "hint", "attention", "moves", "drawer", "history", "dialogs", "help", "games",
     "start", "pin", "take", "kept", "separator", "roving", "dock", "panes", "board",
 )  # fmt: skip
-_STYLES = ("pin", "panes", "narrow")
+_STYLES, _ABOVE = ("base", "board"), ("pin", "panes", "narrow")  # before that pane's styles, and after them
 
 
 def _text(name: str) -> str:
@@ -26,7 +26,13 @@ def _text(name: str) -> str:
 
 board = st.components.v2.component(
     "dojo_board",
-    css=_text("board.css") + difference.CSS + "".join(_text(f"{name}.css") for name in _STYLES),
+    css="".join(
+        [
+            *(_text(f"{name}.css") for name in _STYLES),
+            difference.CSS,
+            *(_text(f"{name}.css") for name in _ABOVE),
+        ]
+    ),
     js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _SCRIPTS)]),
 )
 

@@ -1,6 +1,7 @@
 """Two texts as what differs, in line or side by side: on Compare a component, on the board a part of it.
 
-``SCRIPT`` and ``CSS`` are what the board joins with its own, whose ``dom.js`` the component needs.
+``SCRIPT`` and ``CSS`` are what the board joins with its own, of which the component needs ``base.css`` and
+``dom.js``.
 """
 
 from pathlib import Path
@@ -20,6 +21,6 @@ CSS = _joined(_HERE / "difference.css")
 
 difference = st.components.v2.component(
     "dojo_difference",
-    css=CSS + _joined(_HERE / "component.css"),
+    css=_joined(_BOARD / "base.css") + CSS + _joined(_HERE / "component.css"),
     js="\n".join([_joined(_BOARD / "dom.js"), SCRIPT, _joined(_HERE / "component.js")]),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -59,14 +59,18 @@ def nearest(c: Call, self: Array, output_size: Sequence[int], *scales: float | N
     return _nearest(c, self, [*scales, *[None] * (rank - len(scales))])
 
 
+def _resized(c: Call, x: Array, scales: Scales) -> Iterator[tuple[int, int, int, float | None]]:
+    """The axes along which something changes: each with its size, the one that is wanted, and its scale."""
+    for axis, scale in enumerate(scales, len(x.axes) - len(scales)):
+        size, wanted = x.shape[axis], c.shape[axis]
+        if size != wanted or scale not in (None, 1):
+            yield axis, size, wanted, scale
+
+
 def _linear(c: Call, x: Array, align_corners: bool, scales: Scales) -> Array:
     """Along each axis between two neighbours, each by how near it is."""
-    first = len(x.axes) - len(scales)
     x = c.widened(x)
-    for axis, scale in enumerate(scales, first):
-        size, wanted = x.shape[axis], c.shape[axis]
-        if size == wanted and (scale is None or scale == 1):
-            continue
+    for axis, size, wanted, scale in _resized(c, x, scales):
         number = np.arange(wanted, dtype=np.float64)
         if align_corners:
             at = number * ((size - 1) / (wanted - 1) if wanted > 1 else 0)
@@ -141,12 +145,8 @@ def _smoothed_taps(size: int, wanted: int, scale: float | None, align_corners: b
 
 def _by_taps(c: Call, x: Array, taps: Callable[[int, int, float | None], Taps], scales: Scales) -> Array:
     """Along each axis the sum of some places, each by its share."""
-    first = len(x.axes) - len(scales)
     x = c.widened(x)
-    for axis, scale in enumerate(scales, first):
-        size, wanted = x.shape[axis], c.shape[axis]
-        if size == wanted and (scale is None or scale == 1):
-            continue
+    for axis, size, wanted, scale in _resized(c, x, scales):
         at, shares = taps(size, wanted, scale)
         share = p.unsqueeze(c.b, p.constant(c.b, shares, x.dtype, "share"), range(2, len(x.axes) - axis + 1))
         x = p.formula(c.b, "v * s", v=p.gather(c.b, x, at, axis), s=share)
