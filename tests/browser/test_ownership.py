@@ -15,7 +15,7 @@ from tests.browser.wire import Wire
 
 PLAYED = ["Start", f"1. {MOVE}"]
 REFUSED = ("Take back", "Remove this move", "Make main line", "Delete from here", "Apply")
-ANN, BEN = ("dojo_browser=" + sign * 32 for sign in "ab")
+ANN, BEN, CAT = ("dojo_browser=" + sign * 32 for sign in "abc")
 
 
 def arrive(page: Any, count: int) -> None:
@@ -138,11 +138,11 @@ def test_a_shared_link_adds_one_card_and_none_to_others(common_server: Server) -
     game = Game.new(kernels.get("reducemean").program((24, 48)), "reducemean", "24x48")
     game.play(MOVE)
     before, text = games(common_server, ANN), link(game)
-    assert text is not None and games(common_server, BEN) == []
+    assert text is not None and games(common_server, CAT) == []
     for _ in range(4):
-        with Wire(common_server.port, urlencode({"g": text}), Cookie=BEN) as ben:
-            assert not ben.board["game"]["watching"] and len(ben.board["history"]["nodes"]) == 2
-    assert games(common_server, BEN) == before[:1] and games(common_server, ANN) == before
+        with Wire(common_server.port, urlencode({"g": text}), Cookie=CAT) as cat:
+            assert not cat.board["game"]["watching"] and len(cat.board["history"]["nodes"]) == 2
+    assert games(common_server, CAT) == before[:1] and games(common_server, ANN) == before
 
 
 def test_a_second_tab_of_the_browser_plays_in_the_same_game(common_server: Server) -> None:
