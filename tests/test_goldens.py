@@ -23,7 +23,9 @@ def run(tmp_path):
     (tmp_path / "test_square.py").write_text(TEST)
 
     def pytest_(*options, **environment):
-        command = [sys.executable, "-m", "pytest", "-c", os.devnull, f"--rootdir={tmp_path}"]
+        # An __init__.py that somebody left above, in /tmp say, would be imported without the second limit.
+        command = [sys.executable, "-m", "pytest", "-c", os.devnull]
+        command += [f"--rootdir={tmp_path}", f"--confcutdir={tmp_path}"]
         command += ["-p", "no:cacheprovider", "-p", "tests.goldens", *options]
         known = {name: value for name, value in os.environ.items() if name != "CI"}
         known |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment}
