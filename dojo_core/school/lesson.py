@@ -19,7 +19,7 @@ from dojo_core.program.text import parse
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.beginnings import at_line, from_line, from_program, play_move, policy_of
 from dojo_core.school.goals import Goal, Situation, read_goal
-from dojo_core.school.pictures import read_picture
+from dojo_core.school.pictures import drawn
 from dojo_core.school.prose import Block, Span, Terms, blocks, slug, spans
 from dojo_core.school.questions import Question, read_question
 from dojo_core.school.sections import Part, Section, sections
@@ -160,7 +160,7 @@ class _Steps:
             number, body = part.line, part.body
             match part.block:
                 case "":
-                    text += self._drawn(blocks(part.numbered, self.terms, seen))
+                    text += drawn(blocks(part.numbered, self.terms, seen), self.path.parent)
                 case "text":
                     text.append({"kind": "code", "text": "\n".join(body)})
                 case "tree":
@@ -172,7 +172,7 @@ class _Steps:
                         raise TextError("a note is about a move", "Write ```note join_scopes", number)
                     notes.append(Note(" ".join(part.words.split()), self._words(body, number, seen)))
                 case "done":
-                    done += self._drawn(blocks(part.numbered, self.terms, seen))
+                    done += drawn(blocks(part.numbered, self.terms, seen), self.path.parent)
                 case "goal":
                     goals += [read_goal(line, n) for n, line in part.numbered if line.strip()]
                 case _:
@@ -195,16 +195,6 @@ class _Steps:
 
     def _words(self, body: list[str], number: int, seen: set[str]) -> list[Span]:
         return spans(" ".join(line.strip() for line in body).strip(), self.terms, seen, number)
-
-    def _drawn(self, drawn: list[Block]) -> list[Block]:
-        for block in drawn:
-            if block["kind"] == "picture":
-                place = (self.path.parent / block["file"]).resolve()
-                if not place.is_relative_to(self.path.parent.resolve()) or place.suffix != ".svg":
-                    fault = "a picture is an SVG file beside the lesson, or below it"
-                    raise TextError(fault, "Move it there.", block["line"])
-                block["drawing"] = read_picture(place, block["line"])
-        return drawn
 
     def _begin(self, raw: Section, single: dict[str, Part]) -> Game:
         policy = policy_of(raw, self.end.policy if self.end and not self.puzzles else "reassoc")
