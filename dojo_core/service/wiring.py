@@ -32,7 +32,7 @@ from dojo_core.service.players import Table
 from dojo_core.service.queue import ROUGH, Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.takeaway import parts
-from dojo_core.service.view import Json, code_lines, path_text
+from dojo_core.service.view import Json, code_lines, profile_view
 from dojo_core.system import yield_to_others
 from dojo_core.targets.measurers import Measurers
 from dojo_core.targets.registry import backend, backends
@@ -210,19 +210,7 @@ def profiled(analysis: Analysis, workload: Workload) -> Json:
             told = measurer.profile(workload, analysis.program)
     except (NotGeneratable, ValueError) as fault:
         return {"error": f"There is no profile to show. {fault}"}
-    return {
-        "parts": {
-            path_text(part.path): {
-                "share": part.share,
-                "bound": part.bound,
-                "source": part.source,
-                "sentence": part.sentence,
-            }
-            for part in told.parts
-        },
-        "hot": [[each.first, each.last, each.share] for each in told.hot],
-        "note": told.sentence,
-    }
+    return profile_view(told)
 
 
 EMPTY_GAMES_SECONDS = 7 * 86_400.0  # a game in which nothing was played is kept as long, for its address
