@@ -56,8 +56,13 @@ def study_data(study: Study, every: list[Times], assembly: bool = True) -> Json:
         ],
         "machines": [
             {
-                "machine": times.machine, "date": times.date, "seconds": times.seconds, "failed": times.failed,
-                "speeds": times.speeds, "profiles": times.profiles, "limits": times.limits,
+                "machine": times.machine,
+                "date": times.date,
+                "seconds": times.seconds,
+                "failed": times.failed,
+                "speeds": times.speeds,
+                "profiles": times.profiles,
+                "limits": times.limits,
             }
             for times in every
         ],
