@@ -1,8 +1,8 @@
 """Our own component: the board, one screen of linked panes, and its feed of times.
 
 The scripts beside this file, and those of the pane that shows what differs, are joined in the order of
-parts.json: together they are one module. ``mount`` in board.js is called again with each change of data and keeps its
-elements, so that nothing a player scrolled, typed or selected is lost.
+parts.json: together they are one module. ``mount`` in board.js is called again with each change of data and
+keeps its elements, so that nothing a player scrolled, typed or selected is lost.
 """
 
 import json
