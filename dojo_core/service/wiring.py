@@ -16,7 +16,7 @@ from dojo_core import kernels
 from dojo_core.bench import roofline
 from dojo_core.bench.roofline import Roofline
 from dojo_core.codegen.code import NotGeneratable
-from dojo_core.kernels.kernel import executed_flops, minimal_bytes
+from dojo_core.kernels.work import work_of
 from dojo_core.measure.load import machine_now
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Measurement, Workload
@@ -124,11 +124,7 @@ class KernelLibrary:
         return known.program(known.shape(shape))
 
     def work(self, kernel: str | None, shape: str, start: Program) -> tuple[float, float]:
-        if kernel is None:
-            return executed_flops(start), minimal_bytes(start)
-        known = kernels.get(kernel)
-        sizes = known.shape(shape)
-        return known.flops(sizes), known.bytes(sizes)
+        return work_of(kernel, shape, start)
 
     def workload(self, start: Program, kernel: str | None, policy: str, target: str) -> Workload:
         return Workload(start, kernel, policy, target)

@@ -13,12 +13,12 @@ import html
 import json
 import tomllib
 import zlib
-from pathlib import Path
 from typing import Any
 
 from dojo_core.colours import tokens
 from dojo_core.package_data import data_path, entry
-from dojo_core.study.sheets import Json, packed
+from dojo_core.service.view import Json
+from dojo_core.study.sheets import packed
 
 _STUDY = ("session", "words", "study")
 _DIFFERENCE = ("align", "keys", "view")
@@ -100,10 +100,3 @@ def _colours() -> str:
     settings = tomllib.loads((entry().parent / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     theme = settings["theme"]
     return tokens(lambda name: str(theme["light"][name]), lambda name: str(theme["dark"][name]))
-
-
-def build(data: Json, file: Path) -> int:
-    """Write the page; gives its bytes."""
-    text = study_page(data)
-    file.write_text(text, encoding="utf-8")
-    return len(text.encode())

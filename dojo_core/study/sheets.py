@@ -5,12 +5,12 @@ The board's own views make it, so that a page shows what the board does. Nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from dojo_core import kernels
 from dojo_core.game import Game
-from dojo_core.kernels.kernel import executed_flops, minimal_bytes
+from dojo_core.kernels.work import work_of
 from dojo_core.measure.machine import this_machine
 from dojo_core.program.tree import Provenance
 from dojo_core.service import board
@@ -27,10 +27,14 @@ from dojo_core.version import version
 BLOCKED_SHOWN = 60
 
 
-def study_data(study: Study, every: list[Times], assembly: bool = True) -> Json:
+def study_data(
+    study: Study, every: list[Times], assembly: bool = True, advance: Callable[[], None] = lambda: None
+) -> Json:
     """``games``: ``game`` (as the board has it), ``history``, ``work`` and ``sheets`` by position, each with
     ``after``, the hashes of what its moves lead to. ``chapters``: where each begins and ends, and its
-    ``stops``: positions with a title, blocks of text, a question. ``machines``: the times of each."""
+    ``stops``: positions with a title, blocks of text, a question. ``machines``: the times of each.
+
+    ``advance`` is called after each position."""
     games = study.games
     return {
         "study": {
@@ -42,7 +46,7 @@ def study_data(study: Study, every: list[Times], assembly: bool = True) -> Json:
             "by": f"Dojo {version()}",
             "code": this_machine().summary,
         },
-        "games": [_game(study, game, assembly) for game in games],
+        "games": [_game(game, assembly, advance) for game in games],
         "chapters": [
             {
                 "id": chapter.id,
@@ -92,7 +96,7 @@ def _question(asked: Asked) -> Json:
     }
 
 
-def _game(study: Study, game: Game, assembly: bool) -> Json:
+def _game(game: Game, assembly: bool, advance: Callable[[], None]) -> Json:
     clock, words = backend(game.target).clock(), backend(game.target).words
     hues: dict[Provenance, int] = {}
     sheets: dict[str, Json] = {}
@@ -106,6 +110,7 @@ def _game(study: Study, game: Game, assembly: bool) -> Json:
         sheet["assembly"] = assemble(analysis) if assembly else None
         game.goto(number)
         sheets[str(number)] = {**sheet, "after": after, "link": link(game) or ""}
+        advance()
     return {
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
@@ -115,18 +120,10 @@ def _game(study: Study, game: Game, assembly: bool) -> Json:
             "by": "", "changes": 0, "doubt": "", "start": game.start.hash,
         },
         "history": history(game)["nodes"],
-        "work": _work(game),
+        "work": dict(zip(("flops", "bytes"), work_of(game.kernel, game.shape, game.start), strict=True)),
         "sheets": sheets,
         "text": game.to_text(),
     }  # fmt: skip
-
-
-def _work(game: Game) -> Json:
-    if game.kernel is None:
-        return {"flops": executed_flops(game.start), "bytes": minimal_bytes(game.start)}
-    kernel = kernels.get(game.kernel)
-    sizes = kernel.shape(game.shape)
-    return {"flops": kernel.flops(sizes), "bytes": kernel.bytes(sizes)}
 
 
 def packed(data: Any) -> Any:

@@ -34,7 +34,6 @@ LARGEST = 32 << 20  # bytes of a file
 MOST_MACHINES = 8
 
 Json = dict[str, Any]
-Told = Callable[[Measurement], None]
 
 
 @dataclass(frozen=True)
@@ -124,14 +123,13 @@ def take(
     study: Study,
     moves: bool = True,
     profiles: bool = True,
-    on_result: Callable[[int, int], None] = lambda done, total: None,
+    advance: Callable[[], None] = lambda: None,
     limits: Callable[[Game], Json] = lambda game: {},
 ) -> Times:
     """Verify and time every position of a study on this machine, and with ``moves`` what each legal move
     leads to, in turns with the position; ``profiles``: and where the time of each goes.
 
-    ``on_result`` hears how many positions of how many are done. ``limits`` tells of a game's start program
-    what the machine could do at best.
+    ``advance`` is called after each position. ``limits`` tells of a game what the machine could do at best.
     """
     machine = this_machine()
     times = Times(machine.fingerprint, machine.summary, datetime.now(UTC).strftime("%Y-%m-%d"))
@@ -139,8 +137,7 @@ def take(
     with ExitStack() as stack:
         measurers = Measurers(None)
         stack.callback(measurers.close)
-        for done, (game, position) in enumerate(every):
-            on_result(done, len(every))
+        for game, position in every:
             measurer = measurers.of(game.target)
             program = position.program
             if program.hash not in times.seconds and program.hash not in times.failed:
@@ -155,7 +152,7 @@ def take(
                 _profile(times, measurer, game, program)
             if game.start.hash not in times.limits:
                 times.limits[game.start.hash] = limits(game)
-    on_result(len(every), len(every))
+            advance()
     return times
 
 

@@ -132,7 +132,7 @@ class StudySession {
     const { shown, sheet, at, times } = this;
     const common = { view: "play", acknowledged: { ...this.last }, notice: this.notice, taken: null };
     const hashes = new Map(shown.history.map((node) => [node.id, node.hash]));
-    const about = { taken: times ? Date.parse(times.date) / 1000 : null, busy: false, machine: times ? times.machine : "" };
+    const about = { taken: null, busy: false, machine: times ? `${times.date}, ${times.machine}` : "" };
     const known = {};
     const provenance = {};
     let best = null;
