@@ -306,8 +306,9 @@ class _Chapters:
             for answer in question.answers:
                 verdict = _verdict(game, answer.text, part)
                 if answer.right and not verdict.legal:
+                    told = verdict.refusal.sentence if verdict.refusal else verdict.sentence
                     raise TextError(
-                        f"{answer.text} is to be right, and is refused: {verdict.sentence}",
+                        f"{answer.text} is to be right, and is refused: {told}",
                         "Correct the answer.", part.line,
                     )  # fmt: skip
             return Asked("move", question)
