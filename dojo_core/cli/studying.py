@@ -27,12 +27,13 @@ from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.package_data import document
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.study.study import Study, read_study
 from dojo_core.study.times import Times, joined, read_times, times_file, write_times
 
 study = typer.Typer(
     no_args_is_help=True,
-    help=f"Studies: games with words, as pages that open anywhere ({document('studies.md')}).",
+    help=f"Studies: games with words, built into pages that open anywhere ({document('studies.md')}).",
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A study: a Markdown file.")]
@@ -199,7 +200,7 @@ def begin(
     ],
     to: Annotated[Path | None, typer.Option("--to", help="The study to write; default: print it.")] = None,
     authors: Annotated[str, typer.Option("--authors", help="Who tells it: names, with commas.")] = "",
-    target: Annotated[str, typer.Option("--target", help="Of the recorded line.")] = "cpu",
+    target: Annotated[str, typer.Option("--target", help="Of the recorded line.")] = DEFAULT_TARGET,
 ) -> None:
     """Begin a study from a game, an agent's run or a recorded line: its moves, for you to put words between.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dojo_core.game import Game, Position
 from dojo_core.line import RecordedLine
+from dojo_core.program.target import DEFAULT_TARGET
 
 TOLD = "What is there to see here?"
 
@@ -62,7 +63,7 @@ def of_line(name: str, line: RecordedLine, authors: str = "") -> str:
             "",
             "## The line",
             f"line: {name}",
-            *([f"target: {line.target}"] if line.target != "cpu" else ()),
+            *([f"target: {line.target}"] if line.target != DEFAULT_TARGET else ()),
             *([f"shape: {line.shape}"] if line.shape else ()),
             "",
             line.about or TOLD,
