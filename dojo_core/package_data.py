@@ -20,3 +20,9 @@ def checkout() -> Path | None:
 def document(name: str) -> str:
     """Where a page of the documentation is, for a sentence: ``docs/NAME`` of the checkout, else its path."""
     return f"docs/{name}" if checkout() else str(data_path("dojo_core", "docs", name))
+
+
+def entry() -> Path:
+    """The script that Streamlit runs, with its settings beside it: a checkout's, else the shipped one."""
+    root = checkout()
+    return root / "app.py" if root else data_path("pages", "entry", "app.py")

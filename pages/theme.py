@@ -1,39 +1,15 @@
-"""The colours of all pages and of our own components, as CSS variables: one set, light and dark.
-
-They are those of Streamlit's theme (.streamlit/config.toml), so that its widgets and ours look alike.
-``light-dark()`` follows the theme that the page shows. Variables are inherited into the components.
-"""
+"""The colours of the pages, as Streamlit's settings have them (dojo_core/colours.py)."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-# Our names, and Streamlit's for the same colour.
-COLOURS = {
-    "text": "textColor",
-    "ground": "backgroundColor",
-    "raised": "secondaryBackgroundColor",
-    "edge": "borderColor",
-    "accent": "primaryColor",
-    "green": "greenTextColor",
-    "red": "redTextColor",
-}
-DERIVED = {
-    # Under white words: the dark theme's accent, made to be read as text, is too light for that (WCAG AA).
-    "fill": "light-dark(#2860c4, #3570d6)",
-    "quiet": "color-mix(in srgb, var(--dojo-text) 72%, var(--dojo-ground))",
-    "faint": "color-mix(in srgb, var(--dojo-text) 8%, var(--dojo-ground))",
-    "font": '"Source Sans", system-ui, sans-serif',
-    "code": '"Source Code Pro", ui-monospace, Menlo, Consolas, monospace',
-}
+from dojo_core import colours
 
 
 def tokens() -> str:
     """``:root`` with a variable ``--dojo-NAME`` for each colour."""
-    lines = [
-        f"--dojo-{name}: light-dark({st.get_option(f'theme.light.{theirs}')}, "
-        f"{st.get_option(f'theme.dark.{theirs}')});"
-        for name, theirs in COLOURS.items()
-    ]
-    lines += [f"--dojo-{name}: {value};" for name, value in DERIVED.items()]
-    return ":root { " + " ".join(lines) + " }"
+    return colours.tokens(
+        lambda name: str(st.get_option(f"theme.light.{name}")),
+        lambda name: str(st.get_option(f"theme.dark.{name}")),
+    )

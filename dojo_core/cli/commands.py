@@ -112,6 +112,10 @@ COMMANDS = {
         "dojo_core.cli.serving:demo",
         "Open the app on a tour: softmax from the naive program to an operator in a model.",
     ),
+    "study": Command(
+        "dojo_core.cli.studying:study",
+        f"Studies: games with words, built into pages that open anywhere ({document('studies.md')}).",
+    ),
     "lesson": Command(
         "dojo_core.cli.schooling:lesson",
         f"Lessons and puzzles: see what there is, check your own ({document('lessons.md')}).",

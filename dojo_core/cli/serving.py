@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,7 +15,7 @@ import typer
 from dojo_core.cli.terminal import Failure, out
 from dojo_core.launch import module_command
 from dojo_core.measure.compiler import the_compiler
-from dojo_core.package_data import checkout, data_path
+from dojo_core.package_data import entry
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PLACES = (
@@ -93,12 +92,6 @@ def demo(
     if browser:  # Streamlit opens its first page alone
         subprocess.Popen(module_command("dojo_core.cli.opening", url), start_new_session=True)
     run_app(port, "127.0.0.1", None, False, False)
-
-
-def entry() -> Path:
-    """The script that Streamlit runs, with its settings beside it: a checkout's, else the shipped one."""
-    root = checkout()
-    return root / "app.py" if root else data_path("pages", "entry", "app.py")
 
 
 def check_port(address: str, port: int, command: str = "app") -> None:

@@ -27,6 +27,19 @@ _VALUE = re.compile(r"[\w\s.,()+-]*\Z", re.ASCII)
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
+def drawn(blocks: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """Blocks of a text, the pictures that they name drawn in: files of its folder, or below. Raises
+    TextError."""
+    for block in blocks:
+        if block["kind"] == "picture":
+            place = (folder / block["file"]).resolve()
+            if not place.is_relative_to(folder.resolve()) or place.suffix != ".svg":
+                fault = "a picture is an SVG file beside the lesson, or below it"
+                raise TextError(fault, "Move it there.", block["line"])
+            block["drawing"] = read_picture(place, block["line"])
+    return blocks
+
+
 def read_picture(path: Path, number: int = 1) -> list[Any]:
     """A drawing as ``[element, attributes, words, children]``. Raises TextError with what it may not have."""
 

@@ -63,7 +63,7 @@ def start_screen(games: Games, player: Player) -> Json:
     }
 
 
-def _rules(game: Game) -> list[list[str]]:
+def rules(game: Game) -> list[list[str]]:
     """What holds in a game, its arithmetic and its target: some words for each, and a sentence."""
     policy = next([words, about] for name, words, about in POLICIES if name == game.policy)
     on = backend(game.target).words
@@ -96,7 +96,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
     return {
         "game": {
             "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
-            "policy": game.policy, "target": game.target, "rules": _rules(game),
+            "policy": game.policy, "target": game.target, "rules": rules(game),
             "profiled": clock.kind == "measured",
             "timed": clock.timed, "counts": clock.counts, "unit": clock.unit, "steady": clock.exact,
             "code": words.code, "play": words.play,

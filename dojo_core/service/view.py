@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from dojo_core.game import Game, Position
+from dojo_core.measure.profile import Profile
 from dojo_core.moves import REGISTRY
 from dojo_core.moves.notation import form
 from dojo_core.moves.reference import summary
@@ -94,6 +95,24 @@ def difference(before: str, after: str, context: bool = True) -> list[tuple[str,
 def code_lines(text: Sequence[str], nodes: Sequence[Path | None]) -> list[tuple[str, str | None]]:
     """Lines of C or assembly with the path of the program node each comes from."""
     return [(line, None if path is None else path_text(path)) for line, path in zip(text, nodes, strict=True)]
+
+
+def profile_view(told: Profile) -> Json:
+    """Of each node its share of the time, what bounds it and a sentence; of the assembly the rows that take
+    most."""
+    return {
+        "parts": {
+            path_text(part.path): {
+                "share": part.share,
+                "bound": part.bound,
+                "source": part.source,
+                "sentence": part.sentence,
+            }
+            for part in told.parts
+        },
+        "hot": [[each.first, each.last, each.share] for each in told.hot],
+        "note": told.sentence,
+    }
 
 
 def history(game: Game) -> Json:

@@ -16,7 +16,7 @@ from dojo_core import kernels
 from dojo_core.bench import roofline
 from dojo_core.bench.roofline import Roofline
 from dojo_core.codegen.code import NotGeneratable
-from dojo_core.kernels.kernel import executed_flops, minimal_bytes
+from dojo_core.kernels.work import work_of
 from dojo_core.measure.load import machine_now
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Measurement, Workload
@@ -32,7 +32,7 @@ from dojo_core.service.players import Table
 from dojo_core.service.queue import ROUGH, Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.takeaway import parts
-from dojo_core.service.view import Json, code_lines, path_text
+from dojo_core.service.view import Json, code_lines, profile_view
 from dojo_core.system import yield_to_others
 from dojo_core.targets.measurers import Measurers
 from dojo_core.targets.registry import backend, backends
@@ -124,11 +124,7 @@ class KernelLibrary:
         return known.program(known.shape(shape))
 
     def work(self, kernel: str | None, shape: str, start: Program) -> tuple[float, float]:
-        if kernel is None:
-            return executed_flops(start), minimal_bytes(start)
-        known = kernels.get(kernel)
-        sizes = known.shape(shape)
-        return known.flops(sizes), known.bytes(sizes)
+        return work_of(kernel, shape, start)
 
     def workload(self, start: Program, kernel: str | None, policy: str, target: str) -> Workload:
         return Workload(start, kernel, policy, target)
@@ -210,19 +206,7 @@ def profiled(analysis: Analysis, workload: Workload) -> Json:
             told = measurer.profile(workload, analysis.program)
     except (NotGeneratable, ValueError) as fault:
         return {"error": f"There is no profile to show. {fault}"}
-    return {
-        "parts": {
-            path_text(part.path): {
-                "share": part.share,
-                "bound": part.bound,
-                "source": part.source,
-                "sentence": part.sentence,
-            }
-            for part in told.parts
-        },
-        "hot": [[each.first, each.last, each.share] for each in told.hot],
-        "note": told.sentence,
-    }
+    return profile_view(told)
 
 
 EMPTY_GAMES_SECONDS = 7 * 86_400.0  # a game in which nothing was played is kept as long, for its address

@@ -1,10 +1,11 @@
 """Our own component: the board, one screen of linked panes, and its feed of times.
 
-The scripts beside this file, and those of the pane that shows what differs, are joined in the order below:
-together they are one module. ``mount`` in board.js is called again with each change of data and keeps its
-elements, so that nothing a player scrolled, typed or selected is lost.
+The scripts beside this file, and those of the pane that shows what differs, are joined in the order of
+parts.json: together they are one module. ``mount`` in board.js is called again with each change of data and
+keeps its elements, so that nothing a player scrolled, typed or selected is lost.
 """
 
+import json
 from pathlib import Path
 
 import streamlit as st
@@ -12,12 +13,7 @@ import streamlit as st
 from pages import difference
 
 _HERE = Path(__file__).parent
-_SCRIPTS = (
-    "dom", "speed", "events", "door", "ahead", "address", "notice", "header", "program", "tree", "row",
-    "order", "words", "hint", "attention", "moves", "drawer", "history", "dialogs", "help", "games",
-    "start", "pin", "take", "kept", "separator", "roving", "dock", "panes", "board",
-)  # fmt: skip
-_STYLES, _ABOVE = ("base", "board"), ("pin", "panes", "narrow")  # before that pane's styles, and after them
+_PARTS = json.loads((_HERE / "parts.json").read_text(encoding="utf-8"))
 
 
 def _text(name: str) -> str:
@@ -28,12 +24,12 @@ board = st.components.v2.component(
     "dojo_board",
     css="".join(
         [
-            *(_text(f"{name}.css") for name in _STYLES),
+            *(_text(f"{name}.css") for name in _PARTS["styles"]),
             difference.CSS,
-            *(_text(f"{name}.css") for name in _ABOVE),
+            *(_text(f"{name}.css") for name in _PARTS["above"]),  # what goes before that pane's
         ]
     ),
-    js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _SCRIPTS)]),
+    js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _PARTS["scripts"])]),
 )
 
 feed = st.components.v2.component("dojo_feed", js=_text("feed.js"))

@@ -8,7 +8,7 @@ class TakeAway {
     this.board = board;
     this.got = null; // what has come,
     this.number = null; // and which answer it is
-    this.button = el("button", { class: "ghost", type: "button", "aria-haspopup": "dialog",
+    this.button = el("button", { class: "ghost take-away", type: "button", "aria-haspopup": "dialog",
       title: "Its C, a library, a PyTorch operator, a link, the line as text, a picture of the chart", onclick: () => this.open() }, "Take away");
     this.list = el("div", { class: "scroll take-list", tabindex: "0" });
     this.heading = el("h2", {});

@@ -1,0 +1,234 @@
+"""``dojo study``: games with words, checked, timed, built into one page, shown."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dojo_core.cli.serving import check_port
+from dojo_core.cli.terminal import (
+    Failure,
+    counted,
+    err,
+    out,
+    plain_errors,
+    progress,
+    read_file,
+    write_file,
+)
+from dojo_core.cli.waiting import measures
+from dojo_core.faults import text_fault
+from dojo_core.from_code.recognise import kind_of
+from dojo_core.game import Game
+from dojo_core.line import recorded_lines
+from dojo_core.package_data import document
+from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.study.study import Study, read_study
+from dojo_core.study.times import Times, joined, read_times, times_file, write_times
+
+study = typer.Typer(
+    no_args_is_help=True,
+    help=f"Studies: games with words, built into pages that open anywhere ({document('studies.md')}).",
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A study: a Markdown file.")]
+
+
+def opened(file: Path) -> Study:
+    """A study from its file. Raises Failure with the line and what to do."""
+    text = read_file(file)
+    try:
+        return read_study(text, file)
+    except TextError as error:
+        lines = text.splitlines()
+        if not error.source and 0 < error.line <= len(lines):
+            error.source = lines[error.line - 1]
+        raise Failure(f"{file}: {text_fault(error)}") from None
+
+
+def times_of(file: Path) -> list[Times]:
+    """The times that stand beside a study. Raises Failure."""
+    beside = times_file(file)
+    if not beside.exists():
+        return []
+    try:
+        return read_times(read_file(beside, most=32 << 20))
+    except TextError as error:
+        raise Failure(f"{beside}: {text_fault(error)}") from None
+
+
+@study.command("check")
+@plain_errors
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Studies: Markdown files.")],
+) -> None:
+    """Check studies: their form, each move, each answer that is a move, each move that is to be refused.
+
+    Example: [bold]dojo study check softmax.md[/bold]
+    """
+    for file in files:
+        read = opened(file)
+        positions = {position.program.hash for game in read.games for position in game.positions.values()}
+        timed = [f"{times.machine} ({times.date})" for times in times_of(file)]
+        chapters = counted(len(read.chapters), "chapter")
+        told = f"{file}: {chapters}, {counted(len(positions), 'position')}, all legal"
+        told += f"; times of {', '.join(timed)}." if timed else "; no times yet: dojo study time"
+        out.print(escape(told), soft_wrap=True)
+
+
+@study.command("time")
+@plain_errors
+@measures
+def take_times(
+    file: File,
+    moves: Annotated[
+        bool, typer.Option("--moves/--no-moves", help="Time every legal move of each position, too.")
+    ] = True,
+    profiles: Annotated[
+        bool, typer.Option("--profiles/--no-profiles", help="Tell where the time of each goes, too.")
+    ] = True,
+) -> None:
+    """Verify and time a study's positions on this machine; other machines' times stay beside them.
+
+    Times are kept beside the study, in FILE.times.json. With all legal moves it takes minutes; nothing else
+    should run meanwhile.
+
+    Example: [bold]dojo study time softmax.md[/bold]
+    """
+    from dojo_core.study.limits import limits_of
+    from dojo_core.study.times import take
+
+    read, known = opened(file), times_of(file)
+    total = sum(len(game.positions) for game in read.games)
+    with progress(read.title, total) as advance:
+        times = take(read, moves, profiles, advance, limits_of)
+    if not times.seconds:
+        failed = next(iter(times.failed.values()), "no program was timed")
+        raise Failure(f"Nothing was timed: {failed}")
+    try:
+        write_file(times_file(file), write_times(joined(known, times)))
+    except TextError as error:
+        raise Failure(str(error)) from None
+    out.print(escape(f"Wrote {times_file(file)}: {counted(len(times.seconds), 'program')}."), soft_wrap=True)
+    if times.failed:
+        err.print(f"{counted(len(times.failed), 'program')} had no time.", style="dim")
+
+
+@study.command("build")
+@plain_errors
+def build_page(
+    file: File,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The page to write; default: FILE.html, beside the study.")
+    ] = None,
+    assembly: Annotated[
+        bool, typer.Option("--assembly/--no-assembly", help="Show the assembly of each position.")
+    ] = True,
+) -> None:
+    """Build a study: one HTML file that opens anywhere, without a server, a compiler or a network.
+
+    Example: [bold]dojo study build softmax.md[/bold]
+    """
+    place = to or file.with_suffix(".html")
+    if place.resolve() == file.resolve():
+        raise Failure(f"{place} is the study itself: name another file.")
+    size, positions = built(file, place, assembly)
+    out.print(
+        escape(f"Wrote {place}: {counted(positions, 'position')}, {size / 1024:.0f} KB."), soft_wrap=True
+    )
+
+
+def built(file: Path, place: Path, assembly: bool = True) -> tuple[int, int]:
+    """Build a study into a page; its bytes, and how many positions it has."""
+    from dojo_core.study.page import study_page
+    from dojo_core.study.sheets import study_data
+
+    read = opened(file)
+    positions = sum(len(game.positions) for game in read.games)
+    with progress(read.title, positions) as advance:
+        data = study_data(read, times_of(file), assembly, advance)
+    text = study_page(data)
+    write_file(place, text)
+    return len(text.encode()), positions
+
+
+@study.command("serve")
+@plain_errors
+def serve(
+    file: File,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8600,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+) -> None:
+    """Build a study and show it on this machine, built anew whenever it is loaded after a change.
+
+    Example: [bold]dojo study serve softmax.md[/bold]
+    """
+    from dojo_core.study.page import study_page
+    from dojo_core.study.serving import StudyServer, Unbuilt
+    from dojo_core.study.sheets import study_data
+
+    check_port("127.0.0.1", port, "study serve")
+    opened(file)  # what is wrong with it is said here
+
+    def page() -> str:
+        try:
+            return study_page(study_data(opened(file), times_of(file)))
+        except Failure as fault:
+            raise Unbuilt(str(fault)) from None
+
+    server = StudyServer(port, (file, times_file(file)), page)
+    url = f"http://127.0.0.1:{port}/"
+    out.print(f"The study is at {url} (Ctrl-C ends it)")
+    if browser:
+        webbrowser.open(url)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.server_close()
+
+
+@study.command("begin")
+@plain_errors
+def begin(
+    source: Annotated[
+        str, typer.Argument(metavar="GAME", help="A game's file, or the name of a recorded line.")
+    ],
+    to: Annotated[Path | None, typer.Option("--to", help="The study to write; default: print it.")] = None,
+    authors: Annotated[str, typer.Option("--authors", help="Who tells it: names, with commas.")] = "",
+    target: Annotated[str, typer.Option("--target", help="Of the recorded line.")] = DEFAULT_TARGET,
+) -> None:
+    """Begin a study from a game, an agent's run or a recorded line: its moves, for you to put words between.
+
+    Example: [bold]dojo study begin softmax --to my-softmax.md[/bold]
+    """
+    from dojo_core.study.writing import of_game, of_line
+
+    lines = recorded_lines(target)
+    if source in lines:
+        text = of_line(source, lines[source], authors)
+    else:
+        path = Path(source)
+        if not path.exists():
+            raise Failure(
+                f"{source} is neither a file nor a recorded line for {target}: "
+                f"the lines are {', '.join(sorted(lines))}."
+            )
+        game_text = read_file(path)
+        if kind_of(game_text) != "game":
+            raise Failure(f"{path} is no game: save one on Play, or with dojo play --record.")
+        try:
+            text = of_game(Game.from_text(game_text), authors=authors)
+        except TextError as error:
+            raise Failure(f"{path}: {text_fault(error)}") from None
+    if to is None:
+        out.print(text, markup=False, soft_wrap=True, highlight=False)
+        return
+    if to.exists():
+        raise Failure(f"{to} is there already: name another file, or move it away.")
+    write_file(to, text)
+    err.print(escape(f"Wrote {to}. Next: dojo study check {to}"), style="dim", soft_wrap=True)

@@ -1,0 +1,146 @@
+"""A study as plain data for a page: each position as the board shows it, what is told and asked there, times.
+
+The board's own views make it, so that a page shows what the board does. Nothing in it is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from dojo_core.game import Game
+from dojo_core.kernels.work import work_of
+from dojo_core.measure.machine import this_machine
+from dojo_core.program.tree import Provenance
+from dojo_core.service import board
+from dojo_core.service.analysis import Analysis
+from dojo_core.service.view import Json, history
+from dojo_core.service.wiring import assemble
+from dojo_core.sharing import link
+from dojo_core.study.study import Asked, Chapter, Study
+from dojo_core.study.times import Times
+from dojo_core.targets.registry import backend
+from dojo_core.version import version
+
+# Refused moves of a position that a page has: those that a way leads around stand first.
+BLOCKED_SHOWN = 60
+
+
+def study_data(
+    study: Study, every: list[Times], assembly: bool = True, advance: Callable[[], None] = lambda: None
+) -> Json:
+    """``games``: ``game`` (as the board has it), ``history``, ``work`` and ``sheets`` by position, each with
+    ``after``, the hashes of what its moves lead to. ``chapters``: where each begins and ends, and its
+    ``stops``: positions with a title, blocks of text, a question. ``machines``: the times of each.
+
+    ``advance`` is called after each position."""
+    games = study.games
+    return {
+        "study": {
+            "title": study.title,
+            "about": study.about,
+            "authors": list(study.authors),
+            "licence": study.licence,
+            "made": datetime.now(UTC).strftime("%Y-%m-%d"),
+            "by": f"Dojo {version()}",
+            "code": this_machine().summary,
+        },
+        "games": [_game(game, assembly, advance) for game in games],
+        "chapters": [
+            {
+                "id": chapter.id,
+                "title": chapter.title,
+                "game": next(n for n, game in enumerate(games) if game is chapter.game),
+                "begins": chapter.begins,
+                "ends": chapter.ends,
+                "stops": [_stop(chapter, number) for number in chapter.positions],
+            }
+            for chapter in study.chapters
+        ],
+        "machines": [
+            {
+                "machine": times.machine,
+                "date": times.date,
+                "seconds": times.seconds,
+                "failed": times.failed,
+                "speeds": times.speeds,
+                "profiles": times.profiles,
+                "limits": times.limits,
+            }
+            for times in every
+        ],
+    }  # fmt: skip
+
+
+def _stop(chapter: Chapter, number: int) -> Json:
+    asked = chapter.questions.get(number)
+    return {
+        "at": number,
+        "title": chapter.titles.get(number, ""),
+        "blocks": chapter.notes.get(number, []),
+        "question": None if asked is None else _question(asked),
+    }
+
+
+def _question(asked: Asked) -> Json:
+    return {
+        "kind": asked.kind,
+        "words": asked.question.words,
+        "answers": [
+            {"words": each.words, "right": each.right, "why": each.why, "text": each.text}
+            for each in asked.question.answers
+        ],
+        "move": asked.move,
+        "refusal": "" if asked.refusal is None else str(asked.refusal),
+    }
+
+
+def _game(game: Game, assembly: bool, advance: Callable[[], None]) -> Json:
+    clock, words = backend(game.target).clock(), backend(game.target).words
+    hues: dict[Provenance, int] = {}
+    sheets: dict[str, Json] = {}
+    for number in sorted(game.positions):
+        position = game.positions[number]
+        analysis = Analysis(position.program, game.target, game.policy)
+        after = [each.program.hash for each in analysis.find_successors()]
+        analysis.find_blocked()
+        sheet = board.sheet(game, position, analysis, hues)
+        sheet["blocked"] = sheet["blocked"][:BLOCKED_SHOWN]
+        sheet["assembly"] = assemble(analysis) if assembly else None
+        game.goto(number)
+        sheets[str(number)] = {**sheet, "after": after, "link": link(game) or ""}
+        advance()
+    return {
+        "game": {
+            "id": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
+            "policy": game.policy, "target": game.target, "rules": board.rules(game),
+            "profiled": clock.kind == "measured", "timed": clock.timed, "counts": clock.counts,
+            "unit": clock.unit, "steady": clock.exact, "code": words.code, "play": words.play,
+            "by": "", "changes": 0, "doubt": "", "start": game.start.hash,
+        },
+        "history": history(game)["nodes"],
+        "work": dict(zip(("flops", "bytes"), work_of(game.kernel, game.shape, game.start), strict=True)),
+        "sheets": sheets,
+        "text": game.to_text(),
+    }  # fmt: skip
+
+
+def packed(data: Any) -> Any:
+    """The same with each different string once: ``[strings, data]``, where every string is the number of its
+    place in ``strings``, and numbers stand as lists of one. The texts of positions are much alike."""
+    places: dict[str, int] = {}
+
+    def taken(value: Any) -> Any:
+        if isinstance(value, str):
+            return places.setdefault(value, len(places))
+        if isinstance(value, dict):
+            return {key: taken(each) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return ["", *map(taken, value)]
+        if value is None or isinstance(value, bool):
+            return value
+        return [value]
+
+    told = taken(data)
+    return [list(places), told]

@@ -1,0 +1,202 @@
+"""What a study's programs take, on the machines that were asked: kept in a file beside the study.
+
+A file holds what each machine measured. Taking the times anew on a machine replaces that machine's, and
+leaves the others'.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dojo_core.bounded_json import NotJson, read_object
+from dojo_core.codegen.code import NotGeneratable
+from dojo_core.game import Game
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.speed import in_turns
+from dojo_core.moves import apply, legal_moves
+from dojo_core.program.expressions import TextError
+from dojo_core.program.tree import Program
+from dojo_core.service.view import profile_view
+from dojo_core.study.study import Study
+from dojo_core.targets.measurers import Measurers
+from dojo_core.targets.registry import backend
+
+VERSION = 1
+LARGEST = 32 << 20  # bytes of a file
+MOST_MACHINES = 8
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Times:
+    """What one machine took. ``machine`` in words, ``date`` of the day; ``key`` tells two machines apart.
+
+    ``seconds``: shortest and median of a verified program, by its hash (on a target with a model: of the
+    model); ``failed``: why others have none. ``speeds``: of a position's program the moves', by both hashes,
+    as [verdict, value, low, high, rounds] of rounds in turns. ``profiles``: where the time of a program goes.
+    ``limits``: of a start program, by its hash, the machine's limit and PyTorch's time.
+    """
+
+    key: str
+    machine: str
+    date: str
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    speeds: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    profiles: dict[str, Json] = field(default_factory=dict)
+    limits: dict[str, Json] = field(default_factory=dict)
+
+
+def times_file(study: Path) -> Path:
+    """Where the times of a study's file are kept: ``softmax.md`` has ``softmax.times.json``."""
+    return study.with_suffix(".times.json")
+
+
+def write_times(every: list[Times]) -> str:
+    """The text of a file."""
+    content = {"dojo times": VERSION, "machines": [asdict(times) for times in every]}
+    return json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def read_times(text: str) -> list[Times]:
+    """The machines of a file's text. Raises TextError."""
+    try:
+        content = read_object(text, LARGEST)
+        if content.get("dojo times") != VERSION or not isinstance(content.get("machines"), list):
+            raise ValueError('it does not begin with "dojo times": 1')
+        return [_read(each) for each in content["machines"][:MOST_MACHINES]]
+    except (NotJson, ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise TextError(
+            f"these are no times of a study ({fault})", "Take them again: dojo study time"
+        ) from fault
+
+
+def _read(content: Json) -> Times:
+    def number(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+            raise ValueError(f"{value!r:.40} is no time")
+        return float(value)
+
+    def speed(row: Any) -> list[Any]:
+        verdict, value, low, high, rounds = row
+        if verdict not in ("faster", "slower", "equal", "unsure", "undecided"):
+            raise ValueError(f"{verdict!r:.40} is no verdict")
+        return [verdict, number(value), number(low), number(high), int(rounds)]
+
+    return Times(
+        str(content["key"])[:64],
+        str(content["machine"])[:200],
+        str(content["date"])[:20],
+        {str(h): [number(a), number(b)] for h, (a, b) in content["seconds"].items()},
+        {str(h): str(why)[:600] for h, why in content["failed"].items()},
+        {str(a): {str(b): speed(row) for b, row in each.items()} for a, each in content["speeds"].items()},
+        {str(h): dict(each) for h, each in content["profiles"].items()},
+        {str(h): dict(each) for h, each in content["limits"].items()},
+    )
+
+
+def joined(known: list[Times], new: Times) -> list[Times]:
+    """The machines of a file with one taken anew: it keeps its place, the others stay as they are."""
+    if any(times.key == new.key for times in known):
+        return [new if times.key == new.key else times for times in known]
+    if len(known) == MOST_MACHINES:
+        raise TextError(
+            f"the times of {MOST_MACHINES} machines are here already", "Take one out of the file first."
+        )
+    return [*known, new]
+
+
+def workload(game: Game) -> Workload:
+    return Workload(game.start, game.kernel, game.policy, game.target)
+
+
+def take(
+    study: Study,
+    moves: bool = True,
+    profiles: bool = True,
+    advance: Callable[[], None] = lambda: None,
+    limits: Callable[[Game], Json] = lambda game: {},
+) -> Times:
+    """Verify and time every position of a study on this machine, and with ``moves`` what each legal move
+    leads to, in turns with the position; ``profiles``: and where the time of each goes.
+
+    ``advance`` is called after each position. ``limits`` tells of a game what the machine could do at best.
+    """
+    machine = this_machine()
+    times = Times(machine.fingerprint, machine.summary, datetime.now(UTC).strftime("%Y-%m-%d"))
+    every = [(game, position) for game in study.games for position in game.positions.values()]
+    with ExitStack() as stack:
+        measurers = Measurers(None)
+        stack.callback(measurers.close)
+        for game, position in every:
+            measurer = measurers.of(game.target)
+            program = position.program
+            if program.hash not in times.seconds and program.hash not in times.failed:
+                _keep(times, measurer.measure(workload(game), [program], Effort.NORMAL))
+            if moves and program.hash not in times.speeds:
+                _successors(times, measurer, game, program)
+            if (
+                profiles
+                and program.hash not in times.profiles
+                and backend(game.target).clock().kind == "measured"
+            ):
+                _profile(times, measurer, game, program)
+            if game.start.hash not in times.limits:
+                times.limits[game.start.hash] = limits(game)
+            advance()
+    return times
+
+
+def _keep(times: Times, measured: list[Measurement]) -> None:
+    for each in measured:
+        if each.status == "ok" and each.seconds is not None:
+            times.seconds[each.program_hash] = [each.seconds, each.median or each.seconds]
+        else:
+            times.failed[each.program_hash] = each.message or each.status.replace("_", " ")
+
+
+def successors(game: Game, program: Program) -> Iterator[Program]:
+    """What the legal moves of a position lead to, in the order in which they are listed."""
+    for move in legal_moves(program, game.target, game.policy):
+        yield apply(program, move, target=game.target, policy=game.policy).lean()
+
+
+def _successors(times: Times, measurer: Any, game: Game, program: Program) -> None:
+    after = {each.hash: each for each in successors(game, program)}
+    exact = backend(game.target).clock().exact
+    against = None if exact or program.hash not in times.seconds else program
+    measured = measurer.measure(workload(game), list(after.values()), Effort.QUICK, against=against)
+    speeds = times.speeds.setdefault(program.hash, {})
+    here = times.seconds.get(program.hash)
+    for each in measured:
+        if each.program_hash == program.hash:
+            continue
+        _keep(times, [each])
+        if each.status != "ok" or each.seconds is None or here is None:
+            continue
+        if each.ratios and len(each.ratios) > 1:
+            speed = in_turns(each.ratios, final=True)
+            row = [speed.verdict, speed.value, speed.low, speed.high, speed.rounds]
+        elif exact:
+            value = here[0] / each.seconds
+            row = ["faster" if value > 1 else "slower" if value < 1 else "equal", value, value, value, 0]
+        else:
+            continue
+        speeds[each.program_hash] = [row[0], *(float(f"{x:.4g}") for x in row[1:4]), row[4]]
+
+
+def _profile(times: Times, measurer: Any, game: Game, program: Program) -> None:
+    try:
+        told = measurer.profile(workload(game), program)
+    except (NotGeneratable, ValueError):
+        return
+    times.profiles[program.hash] = profile_view(told)

@@ -1,0 +1,107 @@
+"""A study's page, opened from a file: no server, no network; arrows, questions, the fork, words of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dojo_core.study.page import study_page
+from dojo_core.study.sheets import study_data
+from dojo_core.study.study import read_study
+from dojo_core.study.times import Times
+from tests.test_studies import STUDY
+
+HOSTILE = "<img src=x onerror=\"document.title='taken'\"> </script><script>document.title='taken'</script>"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    study = read_study(STUDY.replace("Two loops, **one**", f"{HOSTILE} Two loops, **one**"), Path("two.md"))
+    (game,) = study.games
+    hashes = [position.program.hash for position in game.positions.values()]
+    fast = Times(
+        "a" * 16, "Fast machine", "2026-11-27", {h: [8e-6 / (n + 1), 9e-6] for n, h in enumerate(hashes)}
+    )
+    slow = Times("b" * 16, "Slow machine", "2026-11-26", {hashes[0]: [4e-5, 4e-5]})
+    made = tmp_path_factory.mktemp("study") / "two.html"
+    made.write_text(study_page(study_data(study, [fast, slow])), encoding="utf-8")
+    return made
+
+
+@pytest.fixture
+def study(chromium: Any, file: Path) -> Any:
+    page, faults, asked = chromium.new_page(), list[str](), list[str]()
+    page.on("pageerror", lambda fault: faults.append(str(fault)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    page.wait_for_selector(".words h1")
+    yield page
+    asked = [url for url in asked if not url.startswith(("blob:", "data:"))]
+    page.close()
+    assert not faults, faults
+    assert asked == [file.as_uri()], "nothing is fetched but the file"
+
+
+def time_shown(page: Any) -> str:
+    return str(page.locator(".metric-time .metric-value").inner_text())
+
+
+def test_a_study_opens_from_a_file_and_its_question_holds_up_until_it_is_answered(study: Any) -> None:
+    assert time_shown(study) == "8.00 µs" and study.locator(".body h2").inner_text() == "One loop"
+    assert HOSTILE in study.locator(".body").inner_text() and study.title() == "Two loops"
+
+    study.keyboard.press("ArrowRight")
+    study.wait_for_selector("text=A question stands here")
+    assert time_shown(study) == "8.00 µs" and study.locator("text=Next ›").is_disabled()
+
+    study.click(".answer:has-text('vectorize')")
+    study.wait_for_selector(".why:has-text('Later.')")
+    assert study.locator("text=Next ›").is_disabled()
+    study.click(".answer:has-text('join_scopes')")
+    study.keyboard.press("ArrowRight")
+    study.wait_for_selector("h3:has-text('Fusion')")
+    assert time_shown(study) == "4.00 µs" and "2.00×" in study.locator(".metric-gain").inner_text()
+
+    study.click("text=Give up: show the answer")
+    study.wait_for_selector("text=The Dojo says: A vectorised scope wraps exactly one operation")
+    study.click("text=Next ›")
+    study.wait_for_selector("p:has-text('Another way.')")
+    assert "a variation" in study.locator(".body").inner_text()
+    study.select_option("[aria-label=Chapter]", label="2. On")
+    study.wait_for_selector("p:has-text('It goes on after the variation.')")
+
+
+def test_times_are_those_of_the_machine_that_is_chosen_and_a_fork_leads_to_ones_own(study: Any) -> None:
+    study.select_option("[aria-label=Machine]", label="Slow machine, 2026-11-26")
+    study.wait_for_selector(".metric-time .metric-value:has-text('40.0 µs')")
+    rows = study.locator(".body tbody tr")
+    assert [row.inner_text().split("\t") for row in rows.all()] == [
+        ["Fast machine, 2026-11-27", "8.00 µs", "1.00×"],
+        ["Slow machine, 2026-11-26", "40.0 µs", "1.00×"],
+    ]
+    study.click("button:text-is('Fork')")
+    link = study.locator("a:has-text('Open it there')")
+    assert link.get_attribute("href").startswith("http://127.0.0.1:8501/?g=")
+    study.fill("[aria-label='Address of your Dojo']", "javascript:alert(1)")
+    assert link.get_attribute("href") is None
+    with study.expect_download() as saved:
+        study.click("text=Save the game as a file")
+    assert Path(saved.value.path()).read_text(encoding="utf-8").startswith("dojo game 1\n")
+
+
+def test_on_a_phone_words_and_board_take_turns_and_print_has_every_position(study: Any) -> None:
+    study.set_viewport_size({"width": 390, "height": 844})
+    assert study.locator("section.words").is_visible()
+    study.click(".dock [data-pane=program]")
+    study.wait_for_selector("#pane-program .line:has-text('t[{0}]')")
+    assert not study.locator("section.words").is_visible()
+    assert study.evaluate("document.documentElement.scrollWidth") <= 390
+
+    study.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert study.locator(".print .stop").count() == 5
+    assert (
+        "Move 1: join_scopes t@0; 4.00 µs, 2.00× (Fast machine, 2026-11-27)"
+        in study.locator(".print").text_content()
+    )

@@ -1,0 +1,268 @@
+"""Studies: what a file means, what is told of one that is wrong, its times, and the page that is built."""
+
+import base64
+import http.client
+import json
+import os
+import re
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dojo_core.cli import app
+from dojo_core.game import Game
+from dojo_core.program.expressions import TextError
+from dojo_core.study.page import study_page
+from dojo_core.study.serving import StudyServer, Unbuilt
+from dojo_core.study.sheets import packed, study_data
+from dojo_core.study.study import Study, is_study, read_study
+from dojo_core.study.times import Times, joined, read_times, write_times
+from dojo_core.study.writing import of_game
+
+PROGRAM = """\
+kernel two
+in x
+out y
+x f32 [64] heap
+y f32 [64] heap
+t f32 [64] heap
+64 t[{0}] = x[{0}]*2
+64 y[{0}] = t[{0}] + 1
+"""
+
+STUDY = f"""\
+# Two loops
+kind: study
+about: What a neighbour is good for.
+authors: Ann, Bo
+
+## One loop
+Two loops, **one** after the other.
+
+```program
+{PROGRAM}```
+
+```question move
+What would you play?
++ join_scopes t@0 :: One loop.
+- vectorize t@0 :: Later.
+```
+
+```moves as joined
+# Fusion: t is read where it was written.
+join_scopes t@0
+```
+
+Now one.
+
+```question refused vectorize t@0
+Why is this refused?
++ It has two operations :: A vector loop has one.
+- It is too late
+```
+
+```moves after start
+split_scope t@0 8
+```
+
+Another way.
+
+## On
+It goes on after the variation.
+
+```moves after joined
+split_scope t@0 8
+```
+"""
+
+
+def study(text: str = STUDY) -> Study:
+    return read_study(text, Path("two.md"))
+
+
+def test_a_study_walks_through_a_game_and_its_variations() -> None:
+    one, on = study().chapters
+    moves = {n: str(p.move) for n, p in one.game.positions.items()}
+    assert moves == {0: "None", 1: "join_scopes t@0", 2: "split_scope t@0 8", 3: "split_scope t@0 8"}
+    assert [one.game.positions[n].parent for n in (1, 2, 3)] == [0, 0, 1]
+    assert on.game is one.game and (on.begins, on.ends) == (2, 3)
+    assert one.titles == {1: "Fusion"} and sorted(one.notes) == [0, 1, 2]
+    assert [(n, asked.kind) for n, asked in one.questions.items()] == [(0, "move"), (1, "refused")]
+    refusal = one.questions[1].refusal
+    assert refusal is not None and "wraps exactly one operation" in str(refusal)
+
+
+def test_a_chapter_goes_through_a_recorded_line_whose_comments_are_its_notes() -> None:
+    text = "# S\nkind: study\nabout: x.\n\n## A line\nline: softmax\nshape: 48x64\n\nTold at the start.\n"
+    (chapter,) = study(text).chapters
+    assert chapter.game.shape == "48x64" and len(chapter.game.line(chapter.ends)) > 60
+    assert chapter.titles[1] == "One pass" and 0 in chapter.notes and 1 in chapter.notes
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "told"),
+    [
+        ("kind: study\n", "", 1, "does not say that it is a study"),
+        ("join_scopes t@0\n```\n\nNow", "join_scopes q@0\n```\n\nNow", 28, "No operation writes q"),
+        ("after joined", "after fused", 48, "no position is called 'fused'"),
+        ("+ join_scopes t@0", "+ vectorize t@0", 20, "is to be right, and is refused"),
+        ("refused vectorize t@0", "refused split_scope t@0 8", 33, "split_scope t@0 8 is legal here"),
+        ("moves as joined", "moves as start", 26, "a position is called 'start' already"),
+        ("## On\n", "## On\npolicy: strict\n", 46, "goes on has the policy of the one before it"),
+        ("## On\n", "## One loop\n", 45, "two chapters have this title"),
+        ("```moves after joined", "```movs", 48, "there is no block 'movs'"),
+    ],
+)
+def test_what_is_not_understood_is_told_with_its_line(before: str, after: str, line: int, told: str) -> None:
+    assert before in STUDY
+    with pytest.raises(TextError) as fault:
+        study(STUDY.replace(before, after, 1))
+    assert told in str(fault.value) and fault.value.line == line and fault.value.remedy
+
+
+def test_a_lesson_is_no_study() -> None:
+    assert is_study(STUDY) and not is_study(STUDY.replace("kind: study", "kind: lesson"))
+    with pytest.raises(TextError, match="kind: study"):
+        study(STUDY.replace("kind: study", "kind: lesson"))
+
+
+def test_a_game_becomes_a_study_with_the_same_positions() -> None:
+    game = study().games[0]
+    again = study(of_game(Game.from_text(game.to_text()))).games[0]
+    ways = [{tuple(str(p.move) for p in g.line(n)) for n in g.positions} for g in (game, again)]
+    assert ways[0] == ways[1]
+
+
+def test_times_are_kept_by_machine_and_read_with_care() -> None:
+    times = Times("a" * 16, "A machine", "2026-11-27", {"h": [1e-3, 2e-3]}, {"g": "crash"})
+    other = Times("b" * 16, "Another", "2026-11-26", speeds={"h": {"g": ["faster", 2.0, 1.9, 2.1, 7]}})
+    kept = read_times(write_times(joined([times], other)))
+    assert kept == [times, other]
+    anew = Times("a" * 16, "A machine", "2026-11-28")
+    assert joined(kept, anew) == [anew, other]
+    for wrong in ("[]", "{}", '{"dojo times": 1, "machines": [{"key": "a"}]}', write_times([times])[:-9]):
+        with pytest.raises(TextError, match="no times of a study"):
+            read_times(wrong)
+    negative = write_times([times]).replace("0.001", "-0.001")
+    with pytest.raises(TextError, match="is no time"):
+        read_times(negative)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    hostile = STUDY.replace(
+        "Two loops, **one**", "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    )
+    hostile = hostile.replace("# Two loops", "# Two <b>loops</b> </title><script>alert(3)</script>")
+    hostile = hostile.replace("about: What", 'about: "><script>alert(4)</script> What')
+    return study_page(study_data(study(hostile), []))
+
+
+def told_by(page: str) -> object:
+    """The data of a page, as its script reads them."""
+    found = re.search(r'id="study-data">([^<]*)</script>', page)
+    assert found
+    strings, data = json.loads(zlib.decompress(base64.b64decode(found[1])))
+
+    def taken(value: object) -> object:
+        if isinstance(value, bool) or value is None:
+            return value
+        if isinstance(value, int):
+            return strings[value]
+        if isinstance(value, dict):
+            return {key: taken(each) for key, each in value.items()}
+        assert isinstance(value, list)
+        return [taken(each) for each in value[1:]] if value[0] == "" else value[0]
+
+    return taken(data)
+
+
+def test_a_page_holds_what_the_study_says_and_the_board_would_show(page: str) -> None:
+    data = told_by(page)
+    assert isinstance(data, dict)
+    (game,) = data["games"]
+    assert set(game["sheets"]) == {"0", "1", "2", "3"}
+    sheet = game["sheets"]["1"]
+    assert sheet["program"]["lines"][0]["text"].startswith("64 t[{0}] = ")
+    assert len(sheet["after"]) == len(sheet["moves"]) > 5 and sheet["blocked"] and sheet["assembly"]
+    assert ["-", "64 y[{0}] = t[{0}] + 1"] in sheet["program"]["diff"]
+    assert data["chapters"][0]["stops"][0]["question"]["answers"][0]["right"] is True
+
+
+def test_words_of_others_are_never_markup_nor_script(page: str) -> None:
+    scripts = re.findall(r"<script[^>]*>", page)
+    assert scripts == ['<script type="text/plain" id="study-data">', '<script type="module">']
+    assert (
+        "<img" not in page.split('<script type="module">')[0] and "<b>" not in page.split("<body>")[1][:400]
+    )
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy and "default-src &#x27;none&#x27;" in policy[1]
+    assert "unsafe-inline" not in policy[1].split("style-src")[0], "no script but the one of that hash"
+
+
+def test_packing_gives_back_what_was_packed() -> None:
+    value = {"a": ["x", 1, 2.5, None, True, ["", "x"]], "b": {"c": []}}
+    text = json.dumps(packed(value))
+    assert text.count('"x"') == 1
+    assert (
+        told_by(f'id="study-data">{base64.b64encode(zlib.compress(text.encode())).decode()}</script>')
+        == value
+    )
+
+
+def test_the_server_answers_this_machine_alone_and_tells_what_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "a.md"
+    file.write_text("a", encoding="utf-8")
+    texts = iter(["<p>page</p>", Unbuilt("line 1: <no> study")])
+
+    def build() -> str:
+        told = next(texts)
+        if isinstance(told, Unbuilt):
+            raise told
+        return told
+
+    server = StudyServer(0, [file], build)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    port = server.server_address[1]
+
+    def get(path: str = "/", host: str = f"127.0.0.1:{port}") -> tuple[int, str]:
+        asked = http.client.HTTPConnection("127.0.0.1", port)
+        asked.request("GET", path, headers={"Host": host})
+        answer = asked.getresponse()
+        return answer.status, answer.read().decode()
+
+    try:
+        assert get() == (200, "<p>page</p>") and get() == (200, "<p>page</p>"), "built once for each change"
+        assert get("/etc")[0] == 404 and get(host="evil.example")[0] == 421
+        file.write_text("ab", encoding="utf-8")
+        os.utime(file, ns=(1, 1))
+        status, told = get()
+        assert status == 500 and "line 1: &lt;no&gt; study" in told
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_commands_check_begin_and_build(tmp_path: Path) -> None:
+    file = tmp_path / "two.md"
+    file.write_text(STUDY, encoding="utf-8")
+    run = CliRunner()
+    checked = run.invoke(app, ["study", "check", str(file)])
+    assert checked.exit_code == 0 and "2 chapters, 4 positions, all legal; no times yet" in checked.output
+    game = tmp_path / "a.line"
+    game.write_text(study().games[0].to_text(), encoding="utf-8")
+    begun = tmp_path / "begun.md"
+    assert run.invoke(app, ["study", "begin", str(game), "--to", str(begun)]).exit_code == 0
+    assert run.invoke(app, ["study", "check", str(begun)]).exit_code == 0
+    again = run.invoke(app, ["study", "begin", str(game), "--to", str(begun)])
+    assert again.exit_code == 1 and "is there already" in again.output
+    file.write_text(
+        STUDY.replace("join_scopes t@0\n```\n\nNow", "join_scopes q@0\n```\n\nNow"), encoding="utf-8"
+    )
+    wrong = run.invoke(app, ["study", "build", str(file)])
+    assert (
+        wrong.exit_code == 1 and "No operation writes q" in wrong.output and "Traceback" not in wrong.output
+    )
