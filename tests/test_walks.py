@@ -338,7 +338,9 @@ def test_a_random_walk_keeps_the_meaning(seed):
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_walk_from_a_kernel_keeps_the_meaning(name, length, others):
     program = kernels.get(name).program(KERNELS[name])
-    _, finding = walk_from(program, Rules("algebraic"), random.Random(name), Tally(), length, others, compared=4)
+    _, finding = walk_from(
+        program, Rules("algebraic"), random.Random(name), Tally(), length, others, compared=4
+    )
     assert finding is None, str(finding)
 
 
