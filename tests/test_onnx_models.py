@@ -45,7 +45,7 @@ from dojo_core.graph.run import Model  # noqa: E402
 from dojo_core.graph.trial import deviations, in_turns  # noqa: E402
 from dojo_core.program.text import parse  # noqa: E402
 from tests.drawn import Drawn  # noqa: E402
-from tests.homes import with_objects
+from tests.homes import with_objects  # noqa: E402
 from tests.test_graph_run import PACKING  # noqa: E402
 from tests.test_onnx import a_model, node  # noqa: E402
 
