@@ -315,8 +315,8 @@ FAMILIES = {
 FEW = sorted({*FAMILIES, *{layer.kernel: name for name, layer in kernels.named_layers().items()}.values()})
 
 
-# The suite tries one layer of each kernel, and of each family with narrower vectors, some with the one width and
-# the others with the other (the test below has them with the widest); make soak all layers with all widths.
+# The suite tries one layer of each kernel, and of each family with narrower vectors, some with the one width
+# and the others with the other (the test below has them with the widest); make soak all layers at all widths.
 @pytest.mark.parametrize(
     ("lanes", "names"),
     [
