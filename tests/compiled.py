@@ -29,18 +29,22 @@ QUIET = ["-Wall", "-Wno-unused", "-Wno-maybe-uninitialized", "-Wno-uninitialized
 
 
 def load(text: str) -> ctypes.CDLL:
-    """A C file behind what it needs of the preamble, compiled without a complaint; the library is kept where
+    """A C file behind what it needs of the preamble, as the Dojo compiles it."""
+    return shared(needed(text, PREAMBLE) + text, [the_compiler().path, *FLAGS, *QUIET])
+
+
+def shared(source: str, command: Sequence[str]) -> ctypes.CDLL:
+    """C that a ``command`` of this machine's compiler takes without a complaint; the library is kept where
     the Dojo keeps its own, for later runs of the tests: most of what they generate stays the same."""
-    whole = needed(text, PREAMBLE) + text
-    command = [the_compiler().path, *FLAGS, *QUIET, "-fPIC", "-shared", "-o", "kernel.so", "kernel.c", "-lm"]
+    whole = [*command, "-fPIC", "-shared", "-o", "kernel.so", "kernel.c", "-lm"]
 
     def make(folder: Path) -> Path:
-        (folder / "kernel.c").write_text(whole)
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500)
+        (folder / "kernel.c").write_text(source)
+        done = subprocess.run(whole, cwd=folder, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0 and not done.stderr, done.stderr
         return folder / "kernel.so"
 
-    return ctypes.CDLL(str(kept([whole, *command, the_compiler().version, *sorted(features())], make)))
+    return ctypes.CDLL(str(kept([source, *whole, the_compiler().version, *sorted(features())], make)))
 
 
 def kept(made_of: Sequence[str], make: Callable[[Path], Path]) -> Path:

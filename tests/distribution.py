@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.homes import with_objects
+
 ROOT = Path(__file__).resolve().parent.parent
 NATIVE_BUILD = ROOT / "build" / "native"  # where make setup built: the compiler has little to do then
 
@@ -152,6 +154,7 @@ def install(place: Path) -> None:
         "--no-compile",  # most of it is not imported here
         str(wheel),
     )
+    with_objects(made.folder / "home")
     dependencies = next(path for path in map(Path, sys.path) if (path / "streamlit").is_dir())
     [packages] = made.folder.glob("lib/python3*/site-packages")
     (packages / "dependencies.pth").write_text(f"{dependencies}\n")

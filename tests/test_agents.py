@@ -25,6 +25,7 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
 from tests import oracle
+from tests.homes import with_objects
 
 
 def game(kernel: str = "softmax", shape: tuple[int, ...] = (8, 32)) -> Game:
@@ -235,7 +236,7 @@ def test_a_run_is_paused_and_stopped_from_another_thread():
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     return tmp_path
 
 

@@ -8,11 +8,12 @@ from typer.testing import CliRunner
 
 from agents.cli import app
 from dojo_core.game import Game
+from tests.homes import with_objects
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     return tmp_path
 
 

@@ -30,6 +30,7 @@ from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample
+from tests.homes import with_objects
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((ROOT / "dojo_core/bench/schema.json").read_text())
@@ -83,7 +84,7 @@ CAME = {
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.setenv("DOJO_BENCH_PYTHON", sys.executable)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -21,6 +21,7 @@ from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.version import version
+from tests.homes import with_objects
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +47,7 @@ OWN = "kernel mine\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.chdir(tmp_path)
     Path("a.line").write_text(LINE)
     Path("own.txt").write_text(OWN)

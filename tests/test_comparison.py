@@ -16,6 +16,7 @@ from agents.timing import CountTiming
 from benchmarks.plateaus import Crossing, crossing
 from dojo_core import kernels
 from dojo_core.game import Game
+from tests.homes import with_objects
 
 
 def curve(agent: str, seed: int, *bests: float, kernel: str = "k") -> Curve:
@@ -91,7 +92,7 @@ def test_a_median_over_seconds_begins_where_all_seeds_have_begun():
 
 
 def test_compare_from_the_command_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.chdir(tmp_path)
     words = "compare relu --shape 64x64 --agents heuristic,random-edges --against random-edges"
     result = CliRunner().invoke(app, f"{words} --seeds 2 --budget 3".split())

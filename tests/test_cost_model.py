@@ -21,6 +21,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.program.tree import Program
+from tests.homes import with_objects
 
 TINY = {"softmax": (64, 64), "matmul": (32, 32, 64), "layernorm": (64, 128), "relu": (64, 128)}
 
@@ -147,7 +148,7 @@ def test_a_guided_search_is_decided_by_its_seed_its_times_and_its_model(name, sa
 
 
 def test_the_command_fits_it_to_the_records(samples, tmp_path, monkeypatch):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     refused = CliRunner().invoke(app, ["cost-model"])
     assert refused.exit_code == 1
     assert "there are 0 kernels with so many: tune some first" in " ".join(refused.output.split())

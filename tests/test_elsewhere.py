@@ -35,6 +35,7 @@ from dojo_core.targets.cpu.processor import NotAProcessor, Processor, from_json,
 from dojo_core.targets.registry import UnknownTarget, backend
 from tests.cluster import Cluster, cluster
 from tests.crossed import with_tools
+from tests.homes import with_objects
 from tests.stand_ins import Bench, Page
 from tests.waiting import wait_until
 
@@ -46,7 +47,7 @@ SHAPE = "8x64"
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     monkeypatch.setattr(machines, "_brought", {})
     return tmp_path
 

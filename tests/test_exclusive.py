@@ -21,6 +21,7 @@ from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.exclusive import announcer, compiling, measuring, waiting
 from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.records import Records
+from tests.homes import with_objects
 
 ROOT = Path(__file__).resolve().parent.parent
 TAKING_TURNS = """
@@ -328,7 +329,7 @@ def test_a_page_is_told_and_can_have_it_measured_anyway(said: list[str]) -> None
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.setattr(exclusive, "TELL_SECONDS", 0.3)
     monkeypatch.setattr(announcer, "say", announcer.say)  # what a command sets is undone
 

@@ -38,6 +38,7 @@ from dojo_core.targets.cuda.session import LEAD_SECONDS, WARM_RUNS, Session
 from dojo_core.targets.gpu.code import Launch
 from dojo_core.targets.gpu.feedback import NoFeedback
 from dojo_core.targets.registry import backend
+from tests.homes import with_objects
 
 STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
 MOVES = ("map_grid y@0", "split_scope y@1 4", "vectorize y@2", "map_block y@1")
@@ -231,7 +232,7 @@ def test_times_of_a_device_are_kept_in_the_records_and_found_again(timed_gpu, mo
 
 
 def test_the_best_is_told_for_the_target(timed_gpu, monkeypatch, tmp_path):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     words = ["best", "relu", "--shape", "8x64", "--target"]
     nothing = CliRunner().invoke(app, [*words, "cuda"])
     assert nothing.exit_code == 1 and "dojo tune relu --target cuda" in " ".join(nothing.output.split())
@@ -259,7 +260,7 @@ def test_the_best_is_told_for_the_target(timed_gpu, monkeypatch, tmp_path):
 def test_the_command_line_tunes_on_the_device(timed_gpu, monkeypatch, tmp_path):
     from agents import cli  # noqa: F401 (adds its commands)
 
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     words = ["tune", "relu", "--shape", "8x64", "--agent", "sampling-lines", "--budget", "2", "--target"]
     told = CliRunner().invoke(app, [*words, "cuda", "--json"])
     assert told.exit_code == 0, told.output

@@ -19,6 +19,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.moves import IllegalMove
 from dojo_core.service import Refused
+from tests.homes import with_objects
 
 
 def game() -> Game:
@@ -31,7 +32,7 @@ def spec(agent: str = "annealing-edges", evaluations: int = 24, seed: int = 0, *
 
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     made = Jobs(tmp_path / "jobs")
     yield made
     made.close()

@@ -186,7 +186,7 @@ def test_a_game_comes_in_with_its_claim_and_goes_out_again(library: Library) -> 
     [
         (b"\xff\xfe\x00", "is no text"),
         (b"\x1f\x8b\x08\x00", "f.dojo: Line 1 is no record of the Dojo: the packed file is damaged"),
-        (gzip.compress(b"\n" * 50_000_000, 1), "lines before it are empty"),
+        (50 * gzip.compress(b"\n" * 1_000_000, 1), "lines before it are empty"),
         (b"{" * 100_000, "nested deeper than 64"),
         (b"[" * 100_000, "f.dojo: Line 1 is no record of the Dojo: .*nested deeper than 64"),
         (b'{"dojo record": ' + b"9" * 400 + b"}", "a number of 400 characters"),

@@ -31,6 +31,7 @@ from dojo_core.measure.trial import Trials
 from dojo_core.program.tree import Program
 from dojo_core.system import is_x86
 from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
+from tests.homes import with_objects
 from tests.waiting import wait_until
 
 ROWS, WIDTH = 100, 21  # 8400 bytes: the end is not on a cache line, so canaries follow it
@@ -90,7 +91,7 @@ def broken(program: Program, policy: str) -> Code:
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where what is compiled and drawn stays, for all tests here."""
-    return tmp_path_factory.mktemp("cache")
+    return with_objects(tmp_path_factory.mktemp("home")) / "cache"
 
 
 @pytest.fixture(autouse=True)

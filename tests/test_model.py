@@ -91,7 +91,9 @@ def test_short_sums_one_after_the_other_overlap_and_a_long_one_waits_for_itself(
     assert {block.cycles for block in long.blocks if block.loop} == {4}
 
 
-@pytest.mark.parametrize(("name", "times"), [("rv64gcv-128", 6), ("rv64gcv-256", 3.5)])
+@pytest.mark.parametrize(
+    ("name", "times"), [("rv64gcv-128", 6), pytest.param("rv64gcv-256", 3.5, marks=pytest.mark.soak)]
+)
 def test_the_int8_line_multiplies_and_adds_in_one_instruction(name, times):
     """The start, too, is in vectors: clang makes them."""
     processor = needs_model(name)

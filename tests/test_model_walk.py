@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from agents.cli import app
 from dojo_core.graph import trial
+from tests.homes import with_objects
 
 BLOCK = re.compile(r"^```(python)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOWEST = "matmul_add_relu"
@@ -22,7 +23,7 @@ def test_a_game_on_the_slowest_kernel_makes_the_model_faster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.setattr(trial, "SECONDS", 0.01)  # runs of a timing
     monkeypatch.setattr(trial, "RUNS", 1)
     page = (Path(__file__).parent.parent / "docs" / "model_walk.md").read_text(encoding="utf-8")

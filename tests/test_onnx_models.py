@@ -45,6 +45,7 @@ from dojo_core.graph.run import Model  # noqa: E402
 from dojo_core.graph.trial import deviations, in_turns  # noqa: E402
 from dojo_core.program.text import parse  # noqa: E402
 from tests.drawn import Drawn  # noqa: E402
+from tests.homes import with_objects  # noqa: E402
 from tests.test_graph_run import PACKING  # noqa: E402
 from tests.test_onnx import a_model, node  # noqa: E402
 
@@ -327,7 +328,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the model ``mlp.onnx`` and its graph. Timings are short there, the records its own."""
     monkeypatch.setattr(trial, "SECONDS", 0.01)
     monkeypatch.setattr(trial, "ROUND_SECONDS", 0.0)
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     onnx.save(MLP, tmp_path / "mlp.onnx")
     told = invoked("import", tmp_path / "mlp.onnx", "--model", "--to", tmp_path / "mlp.dojo")
     assert "2 calls of 2 kernels" in told

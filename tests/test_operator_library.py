@@ -20,6 +20,7 @@ from agents.players import agent_named
 from dojo_core.from_onnx.operators.beyond import BEYOND
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.measurer import Measurer
+from tests.homes import with_objects
 
 TWO = """
 Relu = [{ inputs = ["x 8x64"] }]
@@ -31,7 +32,7 @@ Shape = "Its result is known when a model is imported: nothing is left to comput
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     pytest.importorskip("onnx")
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     # A Python that has neither PyTorch nor ONNX Runtime, and onnx from here.
     absent = dict.fromkeys(compared.RIVALS, "PyTorch is not installed.")
     monkeypatch.setattr(compared, "_absent", lambda python: absent)

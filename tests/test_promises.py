@@ -4,12 +4,9 @@ Every function and accumulation, in every dtype, on single numbers and in vector
 instructions of this machine and of lesser ones, on NaN, zeros of both signs, infinities, denormals, extremes.
 """
 
-import ctypes
 import itertools
-import subprocess
 from collections.abc import Iterable
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,11 +42,11 @@ from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.cpu.processor import Processor, host
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from dojo_core.targets.gpu.codegen import generate as generate_gpu
-from tests.compiled import load, run, run_program
+from tests.compiled import load, run, run_program, shared
 from tests.crossed import run_emulated, with_tools
 from tests.emulated import emulate
 
-FLAGS = ["-std=gnu11", *compiler_flags(), "-w", "-fPIC", "-shared", "-lm"]
+FLAGS = ["-std=gnu11", *compiler_flags(), "-w"]
 # What the compiler may use, and the widest vectors in bytes: this machine, AVX2, and what every x86-64 has.
 MACHINES = {
     "native": ([], 64),
@@ -212,16 +209,13 @@ def programs(
 Results = dict[tuple[str, str, int], tuple[Program, dict[str, np.ndarray]]]  # by kind, dtype and lanes
 
 
-def computed(machine: str, folder: Path, dtypes: Iterable[str], whole: bool) -> Results:
+def computed(machine: str, dtypes: Iterable[str], whole: bool) -> Results:
     """What this machine computes, in one translation unit."""
     flags, widest = MACHINES[machine]
     processor = host().narrower(widest)
     made = programs(processor, dtypes, whole)
-    source, shared = folder / f"{machine}.c", folder / f"{machine}.so"
     text = "\n".join(code.text for _, code in made.values())
-    source.write_text(needed(text, preamble(processor)) + text)
-    subprocess.run(["gcc", *FLAGS, *flags, str(source), "-o", str(shared)], check=True, timeout=300)
-    library = ctypes.CDLL(str(shared))
+    library = shared(needed(text, preamble(processor)) + text, ["gcc", *FLAGS, *flags])
     return {
         key: (program, run(code, given(program, key[1]), library)) for key, (program, code) in made.items()
     }
@@ -357,13 +351,13 @@ def wrong_widths(results: Results, whole: bool) -> list[str]:
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, dtypes, whole, tmp_path):
+def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, dtypes, whole):
     """In one test a machine, so that it is compiled once. The suite tries every dtype with this machine's
     instructions, and those ``OF_EACH_KIND`` with narrower ones, which have the same text but for the
     instructions of a few functions; make soak tries all, in all widths."""
     if machine != "native" and (not host().is_x86 or MACHINES[machine][1] > host().vector_bytes[0]):
         pytest.skip("this machine has no such instructions")
-    results = computed(machine, tmp_path, dtypes, whole)
+    results = computed(machine, dtypes, whole)
     assert not wrong_functions(results, whole)
     assert not wrong_accumulations(results)
     assert not wrong_widths(results, whole)

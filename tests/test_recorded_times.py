@@ -27,6 +27,7 @@ from dojo_core.service.queue import MeasuringQueue, Outcome, Task
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.targets.registry import backend
 from pages.library.tables import record_cells
+from tests.homes import with_objects
 from tests.stand_ins import Bench
 from tests.test_roofline import stored
 
@@ -47,7 +48,7 @@ def record(seconds: float, age: float, load: float | None, exclusive: bool = Tru
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine that tells its load, and is idle whatever runs beside this test."""
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.setattr("dojo_core.targets.cpu.backend.load_is_told", lambda: True)
     monkeypatch.setattr("dojo_core.targets.cpu.measurer.load_is_told", lambda: True)
     monkeypatch.setattr("dojo_core.measure.trial.conditions_of", lambda answer: Conditions(0.01))

@@ -16,9 +16,7 @@ from tests.compiled import load, random_inputs, run
 
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17)
 ODD = {"sparse24": (13, 20, 33, 11), "blocksparse": (13, 15, 35, 5, 2)}
-QUIET = settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.filter_too_much], derandomize=True
-)
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much], derandomize=True)
 
 
 def shapes(kernel: Kernel) -> st.SearchStrategy[tuple[int, ...]]:
@@ -51,11 +49,12 @@ def agree(found, expected, rtol, atol):
         np.testing.assert_allclose(found[name], values, rtol=rtol, atol=atol * scale)
 
 
+@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", kernels.names())
-def test_the_start_program_means_the_reference_at_any_size(name):
+def test_the_start_program_means_the_reference_at_any_size(name, examples):
     kernel = kernels.get(name)
 
-    @QUIET
+    @settings(QUIET, max_examples=examples)
     @given(shapes(kernel), st.integers(0, 99))
     def check(shape, seed):
         program = kernel.program(shape)

@@ -12,6 +12,7 @@ from dojo_core.line import read_line, recorded_lines
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.expressions import TextError
 from dojo_core.story import Times, page, plot, read_times, story
+from tests.homes import with_objects
 
 DOCS = Path(__file__).parent.parent / "docs"
 LINE = """\
@@ -90,7 +91,7 @@ def test_a_line_that_cannot_be_told_says_why(text, sentence):
 
 
 def test_the_command_times_each_position_and_writes_the_page_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.chdir(tmp_path)
     Path("mine.line").write_text(LINE)
 

@@ -14,6 +14,7 @@ from dojo_core.measure import sealed
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.primitives import Builder, elementwise
+from tests.homes import with_objects
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,10 +27,15 @@ def backend():
     from agents.torch_backend.part import Part
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return with_objects(tmp_path_factory.mktemp("home"))
+
+
 @pytest.fixture(autouse=True)
-def fresh(tmp_path_factory, monkeypatch):
+def fresh(home, monkeypatch):
     """What one test compiled is no other's; all keep what they compile in one place."""
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path_factory.getbasetemp() / "torch"))
+    monkeypatch.setenv("DOJO_HOME", str(home))
     torch.compiler.reset()
     torch.manual_seed(0)
 
@@ -361,7 +367,7 @@ def again(monkeypatch):
 @pytest.fixture
 def entries(tmp_path, monkeypatch):
     """The entries of a cache of the test's own."""
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     return lambda: list((tmp_path / "cache" / "graphs").glob("*.graph"))
 
 

@@ -13,7 +13,7 @@ import pytest
 from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.cpu.processor import host, known
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
-from tests.compiled import aligned, load
+from tests.compiled import aligned, load, shared
 
 DOCS = Path(__file__).parent.parent / "docs"
 UNARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
@@ -190,18 +190,13 @@ def test_a_turn_is_reduced_to_the_last_digit(function, sign):
 
 @pytest.mark.skipif(not host().is_x86, reason="this machine's compiler makes no code for x86")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_bounds_hold_where_a_product_and_a_sum_are_rounded_twice(tmp_path):
-    import subprocess
-
+def test_bounds_hold_where_a_product_and_a_sum_are_rounded_twice():
     names = ("exp", "log", "tanh", *OTHERS)
     text = preamble(known("x86-64-v2")) + "".join(
         f"void {f}_(const f32 *x, f32 *z, i64 n) {{ for (i64 k = 0; k < n; ++k) z[k] = f32_{f}(x[k]); }}\n"
         for f in names
     )
-    (tmp_path / "twice.c").write_text(text)
-    command = ["gcc", "-std=gnu11", "-O2", "-march=x86-64", "-w", "-fPIC", "-shared"]
-    subprocess.run([*command, "-o", tmp_path / "twice.so", tmp_path / "twice.c", "-lm"], check=True)
-    twice = ctypes.CDLL(str(tmp_path / "twice.so"))
+    twice = shared(text, ["gcc", "-std=gnu11", "-O2", "-march=x86-64", "-w"])
     x = np.concatenate([arguments("f32")[::3], near_quarters()[::2]])
     for function in names:
         got = np.empty_like(x)
@@ -315,10 +310,8 @@ def test_the_preamble_compiles_for_lesser_machines(level, machine, tmp_path):
 
 @pytest.mark.skipif("avx2" not in host().features, reason="this machine has no AVX2")
 @pytest.mark.parametrize("element", ["f32", "f64"])
-def test_wide_vectors_round_once_on_a_machine_of_narrower_ones(element, tmp_path):
+def test_wide_vectors_round_once_on_a_machine_of_narrower_ones(element):
     # As where C that was exported on a machine with AVX-512 is compiled on one with AVX2.
-    import subprocess
-
     lanes, kind = (16, np.float32) if element == "f32" else (8, np.float64)
     one, wide = (
         f"void {name}({element} *y, {element} *a, {element} *b, {element} *c)"
@@ -334,12 +327,8 @@ def test_wide_vectors_round_once_on_a_machine_of_narrower_ones(element, tmp_path
             ),
         )
     )
-    (tmp_path / "wide.c").write_text(preamble(known("x86-64-v4")) + one + wide)
     command = ["gcc", "-std=gnu11", "-O2", "-march=haswell", "-ffp-contract=off", "-w"]
-    subprocess.run(
-        [*command, "-fPIC", "-shared", "-o", tmp_path / "wide.so", tmp_path / "wide.c"], check=True
-    )
-    library = ctypes.CDLL(str(tmp_path / "wide.so"))
+    library = shared(preamble(known("x86-64-v4")) + one + wide, command)
     terms = [np.random.default_rng(n).standard_normal(4096).astype(kind) for n in range(3)]
     results = [np.empty(4096, kind) for _ in range(2)]
     for function, result in zip((library.one, library.wide), results, strict=True):

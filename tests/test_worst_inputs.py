@@ -34,6 +34,7 @@ from dojo_core.targets.snitch.measurer import SnitchMeasurer
 from dojo_core.targets.snitch.simulate import judge
 from tests.compiled import load, run, run_program
 from tests.goldens import ROOT
+from tests.homes import with_objects
 
 
 def deviation(rows: int, columns: int, moments: str = "", arrays: str = ""):
@@ -175,7 +176,7 @@ def test_a_measuring_worker_judges_on_the_worst_inputs_too():
 
 @pytest.mark.usefixtures("kept_workers")
 def test_what_is_wrong_on_the_worst_inputs_alone_is_reproduced(tmp_path, monkeypatch):
-    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     with Records() as records, Measurer(records) as measurer:
         measurer.measure(Workload(deviation(2, 512), None, "algebraic"), [about_the_first(2, 512)])
     (file,) = (tmp_path / "wrong").glob("*.json")

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -79,18 +80,7 @@ class Kernel:
     def within(self, memory: float) -> Shape:
         """The first shape, its largest sizes halved until the start program's arrays take few enough bytes;
         the smallest shape that this leads to, where none does."""
-        shape = self.shapes[0]
-        while self._array_bytes(shape) > memory:
-            halves = (
-                (*shape[:k], shape[k] // 2, *shape[k + 1 :])
-                for k in sorted(range(len(shape)), key=lambda k: -shape[k])
-                if shape[k] > 1
-            )
-            smaller = next((half for half in halves if not self.fits(half)), None)
-            if smaller is None:
-                break
-            shape = smaller
-        return shape
+        return _within(self, memory)
 
     def _array_bytes(self, shape: Shape) -> float:
         """What the arrays of the start program take, read off its lines: nothing else of it is needed."""
@@ -113,6 +103,23 @@ class Kernel:
     def bytes(self, shape: Shape) -> int:
         """Minimal traffic: every input read once and every output written once, in bytes."""
         return minimal_bytes(self.program(shape))
+
+
+@lru_cache(maxsize=1024)
+def _within(kernel: Kernel, memory: float) -> Shape:
+    """Kept: whoever sees the start screen asks for every kernel on every target."""
+    shape = kernel.shapes[0]
+    while kernel._array_bytes(shape) > memory:
+        halves = (
+            (*shape[:k], shape[k] // 2, *shape[k + 1 :])
+            for k in sorted(range(len(shape)), key=lambda k: -shape[k])
+            if shape[k] > 1
+        )
+        smaller = next((half for half in halves if not kernel.fits(half)), None)
+        if smaller is None:
+            break
+        shape = smaller
+    return shape
 
 
 def executed_flops(program: Program) -> int:

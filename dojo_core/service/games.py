@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -62,6 +63,12 @@ def targets() -> list[tuple[str, str, str]]:
     return choices
 
 
+@lru_cache(maxsize=1024)
+def _line(file: Path, changed: int) -> RecordedLine:
+    """A file of a line as it is since it ``changed``: every start screen shows all of them."""
+    return read_line(file.read_text(encoding="utf-8"), file.stem)
+
+
 class Games:
     """The games of one process. A table stays open as long as somebody sits at it."""
 
@@ -103,7 +110,7 @@ class Games:
         recorded = []
         for file in self.line_files():
             try:
-                recorded.append((file.name, read_line(file.read_text(encoding="utf-8"), file.stem)))
+                recorded.append((file.name, _line(file, file.stat().st_mtime_ns)))
             except (TextError, OSError):
                 log.exception("line %s cannot be read", file)
         return recorded

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from tests.browser.playing import Way, open_means, open_softmax
+from tests.homes import with_objects
 
 ROOT = Path(__file__).resolve().parents[2]
 # What Debian builds without windows draws the same pages with two thirds of the processor's time.
@@ -53,7 +54,7 @@ class Server:
     """The app as a user starts it."""
 
     def __init__(self, home: Path, port: int | None = None) -> None:
-        self.home = home
+        self.home = with_objects(home)
         self.port = port or free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.packages: Path | None = None  # a folder of some that are installed beside it

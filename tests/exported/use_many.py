@@ -8,7 +8,7 @@ import torch.nn.functional as f
 
 assert not any(name.partition(".")[0] in ("dojo_core", "dojo_native") for name in sys.modules)
 torch.manual_seed(0)
-name, *kernels = sys.argv[1:]
+compiler, name, *kernels = sys.argv[1:]
 exported, torch_ops = import_module(name), import_module(f"{name}.torch_ops")
 operators = getattr(torch.ops, name)
 
@@ -71,7 +71,7 @@ for name, tensors in inputs.items():
 COUNTS = {name: len(tensors) for name, tensors in inputs.items()}
 flat = [tensor for tensors in inputs.values() for tensor in tensors]
 with torch.inference_mode():
-    compiled = torch.compile(All(), fullgraph=True)(*flat)
+    compiled = torch.compile(All(), fullgraph=True, backend=compiler)(*flat)
 for name, result in zip(inputs, compiled, strict=True):
     torch.testing.assert_close(
         result, getattr(torch_ops, name)(*inputs[name]), msg=lambda m, n=name: f"{n}: {m}"

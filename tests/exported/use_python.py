@@ -130,7 +130,7 @@ class Attend(torch.nn.Module):
 
 
 model = Attend()
-compiled = torch.compile(model, fullgraph=True)
+compiled = torch.compile(model, fullgraph=True, backend=sys.argv[1])
 with torch.inference_mode():
     result = compiled(tensor)
     model.softmax = lambda x: torch.softmax(x, -1)
