@@ -13,6 +13,7 @@
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 # make benchmark-app SOAK=5000  the app in a real Chromium: response times, idle load, double clicks, tabs, memory
 # make screens   every page and state, light and dark, as pictures in build/screens
+# make studies  the studies of the Dojo as pages (build/studies), with the times that stand beside them
 # make looks   what a machine can tell of their look, at five widths, light and dark, at 100, 200 and 400% (build/looks; goes on)
 
 PYTHON ?= python3
@@ -34,7 +35,7 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup play run test soak recordings prove perft arm64 fuzz bench benchmark mutate benchmark-app screens looks
+.PHONY: setup play run test soak recordings prove perft arm64 fuzz bench benchmark mutate benchmark-app screens studies looks
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.project
@@ -114,6 +115,10 @@ benchmark-app: setup
 
 screens: setup
 	$(BIN)/python -m tests.screens build/screens
+
+studies: setup
+	mkdir -p build/studies
+	for file in dojo_core/studies/*.md; do $(BIN)/dojo study build $$file --to build/studies/$$(basename $$file .md).html; done
 
 looks: setup
 	$(BIN)/python -m tests.screens build/looks --looks --resume --home build/looks-home

@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 
 from dojo_core.cli import app
 from dojo_core.game import Game
+from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
 from dojo_core.study.page import study_page
 from dojo_core.study.serving import StudyServer, Unbuilt
 from dojo_core.study.sheets import packed, study_data
 from dojo_core.study.study import Study, is_study, read_study
-from dojo_core.study.times import Times, joined, read_times, write_times
+from dojo_core.study.times import Times, joined, read_times, times_file, write_times
 from dojo_core.study.writing import of_game
 
 PROGRAM = """\
@@ -266,3 +267,19 @@ def test_the_commands_check_begin_and_build(tmp_path: Path) -> None:
     assert (
         wrong.exit_code == 1 and "No operation writes q" in wrong.output and "Traceback" not in wrong.output
     )
+
+
+STUDIES = sorted(data_path("dojo_core", "studies").glob("*.md"))
+
+
+@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
+def test_a_study_of_the_dojo_is_sound_and_each_of_its_positions_has_a_time(file: Path) -> None:
+    read = read_study(file.read_text(encoding="utf-8"), file)
+    (times, *_) = read_times(times_file(file).read_text(encoding="utf-8"))
+    untimed = [
+        number
+        for game in read.games
+        for number, position in game.positions.items()
+        if position.program.hash not in times.seconds and position.program.hash not in times.failed
+    ]
+    assert not untimed, f"take them anew: dojo study time {file}"

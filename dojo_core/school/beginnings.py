@@ -15,6 +15,7 @@ from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.sections import Part, Section
+from dojo_core.targets.registry import target
 
 
 def policy_of(section: Section, otherwise: str) -> str:
@@ -26,13 +27,13 @@ def policy_of(section: Section, otherwise: str) -> str:
     return policy
 
 
-def from_program(part: Part, policy: str, target: str = DEFAULT_TARGET) -> Game:
+def from_program(part: Part, policy: str, on: str = DEFAULT_TARGET) -> Game:
     """A game on the program that a block holds. Raises TextError with the line in the file."""
     program = at_line(part.line, lambda: parse("\n".join(part.body)))
     fault = program_fault(program, policy=policy, source="\n".join([""] * part.line + part.body))
     if fault is not None:
         raise TextError(fault, "Correct the program.", part.line)
-    return Game.new(program, policy=policy, target=target)
+    return Game.new(program, policy=policy, target=on)
 
 
 def from_line(part: Part, policy: str | None) -> Game:
@@ -45,7 +46,7 @@ def from_line(part: Part, policy: str | None) -> Game:
         )
     try:
         kernel = kernels.get(line.kernel)
-        program = kernel.program(kernel.shape(line.shape))
+        program = target(line.target).start(kernel.program(kernel.shape(line.shape)))
     except ValueError as fault:
         raise TextError(str(fault), "Correct kernel or shape.", part.line) from fault
     game = Game.new(program, line.kernel, line.shape, line.target, policy or line.policy)

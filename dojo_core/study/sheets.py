@@ -5,9 +5,9 @@ The board's own views make it, so that a page shows what the board does. Nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from dojo_core.game import Game
 from dojo_core.kernels.work import work_of
@@ -23,6 +23,8 @@ from dojo_core.study.times import Times
 from dojo_core.targets.registry import backend
 from dojo_core.version import version
 
+T = TypeVar("T")
+
 # Refused moves of a position that a page has: those that a way leads around stand first.
 BLOCKED_SHOWN = 60
 
@@ -35,7 +37,7 @@ def study_data(
     ``stops``: positions with a title, blocks of text, a question. ``machines``: the times of each.
 
     ``advance`` is called after each position."""
-    games = study.games
+    games, names = study.games, Names(every)
     return {
         "study": {
             "title": study.title,
@@ -46,7 +48,7 @@ def study_data(
             "by": f"Dojo {version()}",
             "code": this_machine().summary,
         },
-        "games": [_game(game, assembly, advance) for game in games],
+        "games": [_game(game, names, assembly, advance) for game in games],
         "chapters": [
             {
                 "id": chapter.id,
@@ -62,15 +64,33 @@ def study_data(
             {
                 "machine": times.machine,
                 "date": times.date,
-                "seconds": times.seconds,
-                "failed": times.failed,
-                "speeds": times.speeds,
-                "profiles": times.profiles,
-                "limits": times.limits,
+                "seconds": names.keys(times.seconds),
+                "failed": names.keys(times.failed),
+                "speeds": names.keys({h: names.keys(each) for h, each in times.speeds.items()}),
+                "profiles": names.keys(times.profiles),
+                "limits": names.keys(times.limits),
             }
             for times in every
         ],
     }  # fmt: skip
+
+
+class Names:
+    """Short names of programs in place of their hashes, which no packing makes smaller."""
+
+    def __init__(self, every: list[Times]) -> None:
+        self._names: dict[str, str] = {}
+        self._timed = {h for times in every for h in (*times.seconds, *times.failed)}
+
+    def of(self, program_hash: str) -> str:
+        return self._names.setdefault(program_hash, str(len(self._names)))
+
+    def timed(self, program_hash: str) -> str:
+        """The name where some machine tells of the program, else empty."""
+        return self.of(program_hash) if program_hash in self._timed else ""
+
+    def keys(self, known: Mapping[str, T]) -> dict[str, T]:
+        return {self.of(h): value for h, value in known.items()}
 
 
 def _stop(chapter: Chapter, number: int) -> Json:
@@ -96,17 +116,18 @@ def _question(asked: Asked) -> Json:
     }
 
 
-def _game(game: Game, assembly: bool, advance: Callable[[], None]) -> Json:
+def _game(game: Game, names: Names, assembly: bool, advance: Callable[[], None]) -> Json:
     clock, words = backend(game.target).clock(), backend(game.target).words
     hues: dict[Provenance, int] = {}
     sheets: dict[str, Json] = {}
     for number in sorted(game.positions):
         position = game.positions[number]
         analysis = Analysis(position.program, game.target, game.policy)
-        after = [each.program.hash for each in analysis.find_successors()]
+        after = [names.timed(each.program.hash) for each in analysis.find_successors()]
         analysis.find_blocked()
         sheet = board.sheet(game, position, analysis, hues)
         sheet["blocked"] = sheet["blocked"][:BLOCKED_SHOWN]
+        sheet["position"]["hash"] = names.of(position.program.hash)
         sheet["assembly"] = assemble(analysis) if assembly else None
         game.goto(number)
         sheets[str(number)] = {**sheet, "after": after, "link": link(game) or ""}
@@ -117,9 +138,9 @@ def _game(game: Game, assembly: bool, advance: Callable[[], None]) -> Json:
             "policy": game.policy, "target": game.target, "rules": board.rules(game),
             "profiled": clock.kind == "measured", "timed": clock.timed, "counts": clock.counts,
             "unit": clock.unit, "steady": clock.exact, "code": words.code, "play": words.play,
-            "by": "", "changes": 0, "doubt": "", "start": game.start.hash,
+            "by": "", "changes": 0, "doubt": "", "start": names.of(game.start.hash),
         },
-        "history": history(game)["nodes"],
+        "history": [{**node, "hash": names.of(node["hash"])} for node in history(game)["nodes"]],
         "work": dict(zip(("flops", "bytes"), work_of(game.kernel, game.shape, game.start), strict=True)),
         "sheets": sheets,
         "text": game.to_text(),

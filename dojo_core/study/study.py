@@ -23,6 +23,7 @@ from dojo_core.school.prose import Block, Span, Terms, blocks, slug, spans
 from dojo_core.school.questions import Question, read_question
 from dojo_core.school.sections import Part, Section, sections
 from dojo_core.targets.registry import names as target_names
+from dojo_core.targets.registry import target
 
 LARGEST = 256 * 1024  # characters of a file
 MOST_CHAPTERS = 40
@@ -167,8 +168,8 @@ class _Chapters:
     def _begun(self, name: str, section: Section) -> Chapter:
         """The chapter at its first position."""
         starts = [part for part in section.parts if part.block in ("program", "line")]
-        policy, target = policy_of(section, "reassoc"), _target(section)
-        recorded = _recorded(section, target)
+        policy, on = policy_of(section, "reassoc"), _target(section)
+        recorded = _recorded(section, on)
         if len(starts) + (recorded is not None) > 1:
             raise TextError(
                 "a chapter begins at one program, or at one line", "Leave the other out.",
@@ -191,7 +192,7 @@ class _Chapters:
             return Chapter(name, section.title, section.line, game, game.cursor)
         self.names.clear()
         if recorded is None and starts[0].block == "program":
-            game = from_program(starts[0], policy, target)
+            game = from_program(starts[0], policy, on)
         elif recorded is None:
             game = from_line(starts[0], policy if "policy" in section.facts else None)
         else:
@@ -205,7 +206,7 @@ class _Chapters:
         kernel = kernels.get(line.kernel or "")
         shape = section.fact("shape", line.shape)
         try:
-            program = kernel.program(kernel.shape(shape))
+            program = target(line.target).start(kernel.program(kernel.shape(shape)))
         except ValueError as fault:
             raise TextError(str(fault), "Correct the shape.", number) from fault
         policy = section.fact("policy", line.policy)
@@ -330,16 +331,16 @@ def _verdict(game: Game, move: str, part: Part) -> Verdict:
 
 
 def _target(section: Section) -> str:
-    target = section.fact("target", DEFAULT_TARGET)
-    if target not in target_names():
+    name = section.fact("target", DEFAULT_TARGET)
+    if name not in target_names():
         raise TextError(
-            f"there is no target {target!r}", f"The targets: {', '.join(target_names())}.",
+            f"there is no target {name!r}", f"The targets: {', '.join(target_names())}.",
             section.facts["target"][0],
         )  # fmt: skip
-    return target
+    return name
 
 
-def _recorded(section: Section, target: str) -> RecordedLine | None:
+def _recorded(section: Section, on: str) -> RecordedLine | None:
     """The recorded line that a chapter goes through."""
     if "line" not in section.facts:
         if "shape" in section.facts:
@@ -347,8 +348,8 @@ def _recorded(section: Section, target: str) -> RecordedLine | None:
             raise TextError("a shape is that of a recorded line", "Add a fact: line: softmax", number)
         return None
     number, name = section.facts["line"]
-    lines = recorded_lines(target)
+    lines = recorded_lines(on)
     if name not in lines:
         near = ", ".join(sorted(lines))
-        raise TextError(f"there is no recorded line {name!r}", f"The lines for {target}: {near}.", number)
+        raise TextError(f"there is no recorded line {name!r}", f"The lines for {on}: {near}.", number)
     return lines[name]

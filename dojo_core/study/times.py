@@ -131,8 +131,7 @@ def take(
 
     ``advance`` is called after each position. ``limits`` tells of a game what the machine could do at best.
     """
-    machine = this_machine()
-    times = Times(machine.fingerprint, machine.summary, datetime.now(UTC).strftime("%Y-%m-%d"))
+    times = Times(*_clock(study), datetime.now(UTC).strftime("%Y-%m-%d"))
     every = [(game, position) for game in study.games for position in game.positions.values()]
     with ExitStack() as stack:
         measurers = Measurers(None)
@@ -154,6 +153,15 @@ def take(
                 times.limits[game.start.hash] = limits(game)
             advance()
     return times
+
+
+def _clock(study: Study) -> tuple[str, str]:
+    """What tells this machine from others, and its words; where models alone tell times, it is theirs."""
+    targets = {game.target for game in study.games}
+    if all(backend(name).clock().kind == "modelled" for name in targets):
+        return "model", " and ".join(sorted(f"model of {backend(name).words.title}" for name in targets))
+    machine = this_machine()
+    return machine.fingerprint, machine.summary
 
 
 def _keep(times: Times, measured: list[Measurement]) -> None:
