@@ -122,6 +122,7 @@ class Kind:
     title: str
     made: Callable[[str], Agent]
     offered: Callable[[], list[str]] = list
+    hint: str = ""  # told where none is offered
 
 
 def _language_model(text: str) -> Agent:
@@ -133,7 +134,9 @@ def _language_models() -> list[str]:
 
 
 KINDS = {
-    llm_settings.NAME: Kind(llm_settings.FORM, "Language models", _language_model, _language_models),
+    llm_settings.NAME: Kind(
+        llm_settings.FORM, "Language models", _language_model, _language_models, llm_settings.HINT
+    ),
     saved_game.NAME: Kind(saved_game.FORM, "Saved games", saved_game.agent),
 }
 

@@ -19,16 +19,11 @@ CHARACTERS = 2  # of a program for each token, at the least: what a question may
 
 
 class Local:
-    """Asks the model. Raises PlayerFailed where the folder has none."""
+    """Asks the model. Raises PlayerFailed where the folder has none that can be loaded."""
 
     def __init__(self, settings: LlmSettings) -> None:
         self.settings = settings
         folder = Path(settings.model)
-        if not (folder / "config.json").is_file():
-            raise PlayerFailed(
-                f"{folder} has no model that transformers loads (a config.json and weights): name its folder, or "
-                "NAME@ADDRESS of one that answers elsewhere."
-            )
         transformers.utils.logging.disable_progress_bar()
         options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         try:

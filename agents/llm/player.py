@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from agents.agent import Agent, Budget, Costs, PlayerFailed, Proposals, Task, Thought
@@ -48,6 +49,11 @@ def model_of(settings: LlmSettings) -> Model:
     """Raises NotInstalled, and PlayerFailed where there is none."""
     if settings.address:
         return Chat(settings)
+    if not (Path(settings.model) / "config.json").is_file():
+        raise PlayerFailed(
+            f"{settings.model} has no model that transformers loads (a config.json and weights): name its folder, or "
+            "NAME@ADDRESS of one that answers elsewhere."
+        )
     need("learn", "A language model on this machine")
     from agents.llm.local import Local  # with torch, whose import takes seconds
 

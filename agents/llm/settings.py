@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 NAME = "llm"
 FORM = "llm:NAME@ADDRESS, or llm:FOLDER"
 OFFERED = "DOJO_LLM"  # players that the app offers, as texts with spaces between
+HINT = f"Language models play too, where {OFFERED} names them as the app is started: docs/llm.md."
 KEY = "DOJO_LLM_KEY"
 KEYS_OF_HOSTS = {"api.openai.com": "OPENAI_API_KEY"}  # sent to these alone
 LONGEST = 500  # characters of a player's text
