@@ -54,9 +54,9 @@ class Thought:
 
     ``program`` and ``parent`` are hashes, the parent being where it was gone on from; ``decision`` is
     ``"tried"``, ``"accepted"`` or ``"rejected"``; ``probability`` that of the decision; ``heat`` the
-    temperature, or the ε of a player that explores; ``value`` the speed-up it expected (a Q-value). Of a player
-    that talks: its ``words``, the ``tokens`` that they took, and their ``cost``; where it chose no program, both
-    hashes are those of the position it was asked about.
+    temperature, or the ε of a player that explores; ``value`` the speed-up it expected (a Q-value). Of a
+    player that talks: its ``words``, the ``tokens`` that they took, and their ``cost``; where it chose no
+    program, both hashes are those of the position it was asked about.
     """
 
     program: str
@@ -106,8 +106,8 @@ def _never() -> bool:
 class Task:
     """What to make fast: the position at a game's cursor, measured as its start program's equal.
 
-    A strategy hands what it thinks to ``hear``. What it asks of something outside goes through ``consult``, which
-    keeps the answer with the run; ``stopped``: is nobody waiting for it any more?
+    A strategy hands what it thinks to ``hear``. What it asks of something outside goes through ``consult``,
+    which keeps the answer with the run; ``stopped``: is nobody waiting for it any more?
     """
 
     game: Game
@@ -131,8 +131,8 @@ Strategy = Callable[[Task, Budget, random.Random], Proposals]
 
 
 class PlayerFailed(Unusable):
-    """A player cannot go on; ``str()`` is a sentence that says what to do. What was measured is kept, and the run
-    goes on from there."""
+    """A player cannot go on; ``str()`` is a sentence that says what to do. What was measured is kept, and
+    the run goes on from there."""
 
 
 def _any_game(game: Game) -> str:

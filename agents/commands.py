@@ -330,10 +330,13 @@ def _shown(tuning: Tuning, as_json: bool) -> Iterator[Callable[[Event, float | N
         return
     shown = (
         TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[last]}"), TextColumn("{task.fields[said]}"),
+        TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[last]}"),
+        TextColumn("{task.fields[said]}"),
     )  # fmt: skip
     with Progress(*shown, console=err) as bar:
-        task = bar.add_task(tuning.task.game.title, total=tuning.budget.evaluations, best="", last="starting", said="")
+        task = bar.add_task(
+            tuning.task.game.title, total=tuning.budget.evaluations, best="", last="starting", said=""
+        )
 
         def show(event: Event, first: float | None) -> None:
             best = ""

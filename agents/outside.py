@@ -1,7 +1,7 @@
 """What a player asks of something outside, such as a language model, and what that took.
 
-No seed decides such an answer. So a run's log holds the answers in their order, and a run that goes on takes them
-from there before it asks anew: nothing is asked, or paid for, twice.
+No seed decides such an answer. So a run's log holds the answers in their order, and a run that goes on
+takes them from there before it asks anew: nothing is asked, or paid for, twice.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class Answer:
     """What came back.
 
     ``read`` and ``written`` are tokens of the question and of the answer, as the other side counts them
-    (``counted``) or estimated; ``cost`` is theirs by the price that was given, None without one; ``seconds`` is
-    how long it took.
+    (``counted``) or estimated; ``cost`` is theirs by the price that was given, None without one;
+    ``seconds`` is how long it took.
     """
 
     words: str

@@ -1,5 +1,5 @@
-"""All agents by name: the passes, each search over edges and over lines, PerfLLM with its ablations, what packages
-bring; and kinds of which there are as many as one names: language models, saved games."""
+"""All agents by name: the passes, each search over edges and over lines, PerfLLM with its ablations, what
+packages bring; and kinds of which there are as many as one names: language models, saved games."""
 
 from __future__ import annotations
 
@@ -115,8 +115,8 @@ AGENTS: plugins.Extended[Agent] = plugins.Extended({agent.name: agent for agent 
 
 @dataclass(frozen=True)
 class Kind:
-    """Agents whose name is a kind's and words behind a colon, written as ``form`` says. ``made`` reads such a text;
-    ``offered`` are those that the app's players may choose."""
+    """Agents whose name is a kind's and words behind a colon, written as ``form`` says. ``made`` reads such
+    a text; ``offered`` are those that the app's players may choose."""
 
     form: str
     title: str
@@ -142,8 +142,8 @@ KINDS = {
 
 
 def agent_groups() -> dict[str, list[Agent]]:
-    """All agents that the app offers under the headings of their kinds, in the order of the registry. Each name is
-    one that ``agent_named`` takes."""
+    """All agents that the app offers under the headings of their kinds, in the order of the registry. Each
+    name is one that ``agent_named`` takes."""
     groups: dict[str, list[Agent]] = {}
     searches = {search.name for search in SEARCHES.values()}
     for name, agent in AGENTS.items():
@@ -166,8 +166,8 @@ class NoAgent(ValueError):
 
 
 def agent_named(name: str) -> Agent:
-    """An agent by its name; a search's with ``+model`` behind it is guided by this user's cost model. A kind's has
-    words behind a colon, as ``llm:NAME@ADDRESS``.
+    """An agent by its name; a search's with ``+model`` behind it is guided by this user's cost model. A
+    kind's has words behind a colon, as ``llm:NAME@ADDRESS``.
 
     Raises NoAgent, and NotInstalled.
     """

@@ -1,9 +1,9 @@
 """The log of a run: what an agent measured, in order, one JSON object a line, so that a run can go on.
 
-A run is decided by its seed and its times. So a stopped run begins again from the start, takes the times
-of the log without measuring, and then goes on with the clock; what a player was answered from outside is there
-too (outside.py). Each line ends with a checksum: what a killed
-process left half written is cut off, and so is what comes behind a line that is damaged.
+A run is decided by its seed and its times. So a stopped run begins again from the start, takes the times of
+the log without measuring, and then goes on with the clock; what a player was answered from outside is there
+too (outside.py). Each line ends with a checksum: what a killed process left half written is cut off, and so
+is what comes behind a line that is damaged.
 """
 
 from __future__ import annotations
@@ -186,7 +186,8 @@ class RunLog:
     def answered(self, question: str, ask: Ask, elapsed: Callable[[], float]) -> Answer:
         """What an earlier part was answered to this question at this place; else what is answered now, kept.
 
-        Where another question stands in its place, as after a change of the player, none of the rest is taken.
+        Where another question stands in its place, as after a change of the player, none of the rest is
+        taken.
         """
         named = digest(question)
         if self._earlier and self._earlier[0][0] == named:

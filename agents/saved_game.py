@@ -48,7 +48,8 @@ def agent(text: str) -> Agent:
             if trail is None:
                 raise PlayerFailed(
                     f"Move {number} of the game {named}, {position.move}, is not legal for target "
-                    f"{task.game.target} under policy {task.game.policy}: choose those that it was played with."
+                    f"{task.game.target} under policy {task.game.policy}: choose those that it was played "
+                    "with."
                 )
             trails.append(trail)
         for first in range(0, len(trails), BATCH):
@@ -74,4 +75,6 @@ def _text(named: str) -> str:
             saved = records.game(named)
         if saved is not None:
             return saved.text
-    raise NoGame(f"There is no game {named!r}: name a file, or the id of a game of the library, as its address has it.")
+    raise NoGame(
+        f"There is no game {named!r}: name a file, or the id of a game of the library, as its address has it."
+    )

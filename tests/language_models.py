@@ -1,4 +1,5 @@
-"""A stand-in for a chat model: a server on the loopback that answers as a test says, and keeps what it was asked."""
+"""A stand-in for a chat model: a server on the loopback that answers as a test says, and keeps what it was
+asked."""
 
 from __future__ import annotations
 

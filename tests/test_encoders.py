@@ -295,8 +295,12 @@ def test_a_model_of_transformers_plays(tmp_path, monkeypatch):
     assert all(3 < t.tokens <= 4096 and t.words for t in refused)
     asked = Local(read(f"llm:{folder}+answer=3"))
     assert 0 < asked.room(10**6) <= 2 * 4093
-    first, again = (asked.ask([{"role": "user", "content": "x f32 [6, 8] heap"}], 3, 60.0, bool) for _ in range(2))
-    assert first.written == 3 and first.read > 3 and first.words == again.words  # greedy without a temperature
+    first, again = (
+        asked.ask([{"role": "user", "content": "x f32 [6, 8] heap"}], 3, 60.0, bool) for _ in range(2)
+    )
+    assert (
+        first.written == 3 and first.read > 3 and first.words == again.words
+    )  # greedy without a temperature
     with pytest.raises(PlayerFailed, match="reads 4,096 tokens, and this position takes 5,000"):
         asked.ask([{"role": "user", "content": "heap " * 5000}], 3, 60.0, bool)
 

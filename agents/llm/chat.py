@@ -1,7 +1,7 @@
 """A chat model behind an address that answers as OpenAI's ``/chat/completions`` does.
 
-Within limits of time and size, with the key in a header and nowhere else. A redirect is not followed: it would
-take the key along.
+Within limits of time and size, with the key in a header and nowhere else. A redirect is not followed: it
+would take the key along.
 """
 
 from __future__ import annotations
@@ -169,9 +169,7 @@ class Chat:
         if error.code in AGAIN:
             return _Passing(f"answers {error.code}", _asked_to_wait(error.headers.get("Retry-After")))
         if error.code in (401, 403):
-            return PlayerFailed(
-                f"{told}. It wants a key that it knows: set DOJO_LLM_KEY in the environment."
-            )
+            return PlayerFailed(f"{told}. It wants a key that it knows: set DOJO_LLM_KEY in the environment.")
         if 300 <= error.code < 400:
             return PlayerFailed(f"{self._who} sends elsewhere ({error.code}): name that address itself.")
         return PlayerFailed(f"{told}. Check the address, which ends before /chat/completions, and the model.")

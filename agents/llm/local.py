@@ -58,8 +58,8 @@ class Local:
             most = min(most, self._positions - read)
             if most < 1:
                 raise PlayerFailed(
-                    f"The model reads {self._positions:,} tokens, and this position takes {read:,}: take a model "
-                    "that reads more, or a smaller kernel."
+                    f"The model reads {self._positions:,} tokens, and this position takes {read:,}: take a "
+                    "model that reads more, or a smaller kernel."
                 )
         end = began + min(seconds, self.settings.timeout)
 
@@ -97,7 +97,7 @@ class Local:
         return "\n\n".join(message["content"] for message in messages) + "\n\n"
 
 
-class _Over(transformers.StoppingCriteria):
+class _Over(transformers.StoppingCriteria):  # type: ignore[misc]
     """Ends an answer once nobody waits for more of it."""
 
     def __init__(self, over: Callable[[], bool]) -> None:

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from agents.llm.settings import NAME
+from agents.llm.settings import KEY, NAME
 
 AddressOption = Annotated[
     str | None,
     typer.Option(
         "--address",
         metavar="URL",
-        help=f"Where the models of {NAME}:NAME answer, as OpenAI's do: http://127.0.0.1:11434/v1. A key comes from "
-        "DOJO_LLM_KEY in the environment.",
+        help=f"Where the models of {NAME}:NAME answer, as OpenAI's do: http://127.0.0.1:11434/v1. A key comes "
+        f"from {KEY} in the environment.",
     ),
 ]
 TokensOption = Annotated[

@@ -1,8 +1,8 @@
 """A language model at play: asked, understood or told what was wrong, measured, told what came of it.
 
-It sees one position at a time and goes on from what it made, or from any program before. An answer that cannot be
-read, or a move that is refused, is told it and may answer again; after a few such a legal move is played at random,
-and that is said.
+It sees one position at a time and goes on from what it made, or from any program before. An answer that
+cannot be read, or a move that is refused, is told it and may answer again; after a few such a legal move is
+played at random, and that is said.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def model_of(settings: LlmSettings) -> Model:
         return Chat(settings)
     if not (Path(settings.model) / "config.json").is_file():
         raise PlayerFailed(
-            f"{settings.model} has no model that transformers loads (a config.json and weights): name its folder, or "
-            "NAME@ADDRESS of one that answers elsewhere."
+            f"{settings.model} has no model that transformers loads (a config.json and weights): name its "
+            "folder, or NAME@ADDRESS of one that answers elsewhere."
         )
     need("learn", "A language model on this machine")
     from agents.llm.local import Local  # with torch, whose import takes seconds
@@ -164,9 +164,7 @@ class _Player:
 
     def _hear(self, program: str, decision: str, words: str, answer: Answer) -> None:
         here = self._trail.program.hash
-        self.task.hear(
-            Thought(program, here, decision, words=words, tokens=answer.tokens, cost=answer.cost)
-        )
+        self.task.hear(Thought(program, here, decision, words=words, tokens=answer.tokens, cost=answer.cost))
 
     def _answer(self, messages: Sequence[Message], most: int) -> Answer:
         seconds = LONGEST_WAIT

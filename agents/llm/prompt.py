@@ -1,4 +1,5 @@
-"""A position as words for a language model: the program, its legal moves by number, and what came of moves so far.
+"""A position as words for a language model: the program, its legal moves by number, and what came of moves
+so far.
 
 A question stands by itself and is bounded, so that a long game fits a short memory.
 """
@@ -20,16 +21,17 @@ MOST_MOVES, FEWEST = 80, 8
 HISTORY = 16  # outcomes
 
 RULES = """\
-You play a game: make a program fast by legal moves. Each move keeps the meaning; the score is the measured time,
-less is better.
+You play a game: make a program fast by legal moves. Each move keeps the meaning; the score is the measured
+time, less is better.
 
-The program's text: a number opens a loop of so many iterations, | continues the loop above, {0} is the iterator at
-depth 0, {1} at depth 1. Behind a size, :v makes the loop a vector, :u unrolls it, :p gives it to threads. Behind a
-buffer's sizes stands where it lies: heap, stack or register. A place such as y@1 is the loop at depth 1 around the
-operation that writes y; y#1 is the second operation that writes y.
+The program's text: a number opens a loop of so many iterations, | continues the loop above, {0} is the
+iterator at depth 0, {1} at depth 1. Behind a size, :v makes the loop a vector, :u unrolls it, :p gives it to
+threads. Behind a buffer's sizes stands where it lies: heap, stack or register. A place such as y@1 is the loop
+at depth 1 around the operation that writes y; y#1 is the second operation that writes y.
 
-What usually pays: join loops that read what the loop before wrote, shrink temporaries (reuse_dims) and move them to
-stack or register, split the innermost loop by the vector width and vectorize it, parallelize an outermost loop.
+What usually pays: join loops that read what the loop before wrote, shrink temporaries (reuse_dims) and move
+them to stack or register, split the innermost loop by the vector width and vectorize it, parallelize an
+outermost loop.
 
 Answer with a sentence or two of why, then one last line, one of:
 MOVE: 12                  (a number of the list of moves)
@@ -51,8 +53,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class View:
-    """What a model is shown. ``known``: seconds of the programs behind moves that were measured, None where one
-    failed; ``moves`` are listed in this order."""
+    """What a model is shown. ``known``: seconds of the programs behind moves that were measured, None where
+    one failed; ``moves`` are listed in this order."""
 
     title: str
     target: str
@@ -146,4 +148,5 @@ def _cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text.rstrip()
     half = most // 2
-    return f"{text[:half].rstrip()}\n… {len(text) - 2 * half} characters are left out here …\n{text[-half:].strip()}"
+    left_out = f"… {len(text) - 2 * half} characters are left out here …"
+    return f"{text[:half].rstrip()}\n{left_out}\n{text[-half:].strip()}"

@@ -1,6 +1,7 @@
 """What a language model says, as a choice: the number of a move, a move's text, a way back, or stop.
 
-Forgiving in form, and strict in what comes of it: a number that was shown, or a text that ``parse_move`` reads.
+Forgiving in form, and strict in what comes of it: a number that was shown, or a text that ``parse_move``
+reads.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def choice_of(words: str, moves: Sequence[Move]) -> Choice:
 def _alone(line: str) -> bool:
     """Is a line a choice and no prose? A sentence may begin with a number, and say that it goes back."""
     plain = line.strip(" .`*'\"()")
-    return plain.isdigit() or len(plain.split()) <= 8 and _name(plain) or bool(_STOP.match(plain))
+    return plain.isdigit() or (len(plain.split()) <= 8 and _name(plain)) or bool(_STOP.match(plain))
 
 
 def _name(words: str) -> bool:

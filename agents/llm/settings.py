@@ -36,9 +36,9 @@ class Unknown(ValueError):
 class LlmSettings:
     """``model`` is a name at ``address`` (the part before ``/chat/completions``), or a folder without one.
 
-    ``tokens``: of a run, questions and answers together; ``answer``: of one answer; ``price``: of a million tokens
-    read and written, in any currency; ``temperature``: None leaves it to the model; ``timeout``: seconds of one
-    request.
+    ``tokens``: of a run, questions and answers together; ``answer``: of one answer; ``price``: of a million
+    tokens read and written, in any currency; ``temperature``: None leaves it to the model; ``timeout``:
+    seconds of one request.
     """
 
     model: str
@@ -129,8 +129,8 @@ def _model_and_address(text: str) -> tuple[str, str]:
         host, parts = None, urlsplit("")
     if not host or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise Unknown(
-            "An address is http:// or https://, a host and a path, as http://127.0.0.1:11434/v1. A key does not "
-            f"belong into it: set {KEY} in the environment."
+            "An address is http:// or https://, a host and a path, as http://127.0.0.1:11434/v1. A key does "
+            f"not belong into it: set {KEY} in the environment."
         )
     return model, address
 
