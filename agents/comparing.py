@@ -17,7 +17,7 @@ from agents import leaderboard
 from agents.agent import Agent, Budget, Task
 from agents.comparison import Curve, as_json, from_json, summaries
 from agents.llm.options import AddressOption, PriceOption, TokensOption, filled
-from agents.match import PlayedLine, match_of
+from agents.match import PlayedLine, Run, Tried, match_of
 from agents.match import as_json as match_as_json
 from agents.match import from_json as match_from_json
 from agents.match_page import write_match
@@ -154,7 +154,7 @@ def _run(
     """The curves of all runs; the best lines, move by move, where that is wanted."""
     pairs = _fitting(games, players)
     curves: list[Curve] = []
-    words: dict[tuple[str, str, int], dict[str, str]] = {}
+    runs: dict[Run, tuple[Tried, ...]] = {}
     told: list[PlayedLine] = []
     shown = (TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn())
     with opened() as records, Measurer(records) as measurer, Progress(*shown, console=err) as bar:
@@ -173,12 +173,7 @@ def _run(
                 bar.remove_task(task)
                 before = len(tuning.task.before)
                 curves.append(Curve.of(game.title, name, seed, events, before, tuning.answers))
-                words[game.title, name, seed] = {
-                    t.program: t.words
-                    for e in events
-                    for t in e.thoughts
-                    if t.words and t.program != t.parent
-                }
+                runs[game.title, name, seed] = Tried.of(events)
         begun = {game.title: game for game in games}
 
         def measure(game: Game, programs: Sequence[Program], moves: Sequence[str]) -> Sequence[Measurement]:
@@ -187,7 +182,7 @@ def _run(
             return timing.measure(Task(game).workload, programs, lines, Effort.NORMAL, lambda: False)
 
         if match:
-            told = match_of(curves, begun, words, measure)
+            told = match_of(curves, begun, runs, measure)
         if board is not None:
             starts = {title: measure(game, [game.start], [])[0].seconds for title, game in begun.items()}
             _add(board, curves, begun, starts, measurer)

@@ -1,4 +1,4 @@
-"""A match told move by move: each player's best line on a kernel, with the time after every move.
+"""A match told move by move: each player's best line with the time after every move, and all that it tried.
 
 The positions of the lines are measured once the match is over, by no player's budget.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from agents.agent import Event
 from agents.comparison import Curve, positive
 from agents.tuning import game_of
 from dojo_core.game import Game
@@ -18,7 +19,7 @@ from dojo_core.program.tree import Program
 from dojo_core.service.view import difference
 
 Measure = Callable[[Game, Sequence[Program], Sequence[str]], Sequence[Measurement]]
-Words = Mapping[tuple[str, str, int], Mapping[str, str]]  # by kernel, player and seed: of programs by hash
+Run = tuple[str, str, int]  # a kernel, a player, a seed
 
 
 @dataclass(frozen=True)
@@ -33,17 +34,52 @@ class Ply:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """A program that a player measured, in the order of the run: its hash, the move that led to it (empty
+    at the start), seconds or why there are none, what was said to it, and what else was said since the one
+    before."""
+
+    number: int
+    program: str
+    move: str
+    seconds: float | None
+    status: str
+    words: str = ""
+    aside: str = ""
+
+    @staticmethod
+    def of(events: Sequence[Event]) -> tuple[Tried, ...]:
+        """The programs of a run."""
+        return tuple(_tried(event) for event in events if not event.final)
+
+
+def _tried(event: Event) -> Tried:
+    own, others = [], []
+    for thought in event.thoughts:
+        if thought.words and thought.program == event.program.hash:
+            own.append(thought.words)
+        elif thought.words:
+            others.append(f"{thought.decision}: {thought.words}")
+    move = "" if event.move is None else str(event.move)
+    measured = event.measurement
+    return Tried(
+        event.evaluation, event.program.hash, move, measured.seconds, measured.status.replace("_", " "),
+        "\n".join(own), "\n".join(others),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class PlayedLine:
-    """A player's best line on a kernel. ``start`` is the start program's text, ``seconds`` its time,
-    ``programs`` how many the run measured to find the line."""
+    """A player's best line on a kernel. ``start`` is the start program's text, ``seconds`` its time;
+    ``tried`` what the run measured to find the line."""
 
     kernel: str
     agent: str
     seed: int
-    programs: int
     start: str
     seconds: float | None
     plies: tuple[Ply, ...]
+    tried: tuple[Tried, ...]
 
     @property
     def final(self) -> float | None:
@@ -62,16 +98,20 @@ def best_curves(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def match_of(
-    curves: Sequence[Curve], games: Mapping[str, Game], words: Words, measure: Measure
+    curves: Sequence[Curve],
+    games: Mapping[str, Game],
+    runs: Mapping[Run, tuple[Tried, ...]],
+    measure: Measure,
 ) -> list[PlayedLine]:
     """The best line of each player on each kernel, by the games that were begun (by ``Curve.kernel``)."""
     return [
-        _line(curve, games[curve.kernel], words.get((curve.kernel, curve.agent, curve.seed), {}), measure)
+        _line(curve, games[curve.kernel], runs[curve.kernel, curve.agent, curve.seed], measure)
         for curve in best_curves(curves)
     ]
 
 
-def _line(curve: Curve, begun: Game, words: Mapping[str, str], measure: Measure) -> PlayedLine:
+def _line(curve: Curve, begun: Game, tried: tuple[Tried, ...], measure: Measure) -> PlayedLine:
+    words = {each.program: each.words for each in tried}
     game = game_of(begun, [parse_move(move) for move in curve.line], curve.agent)
     programs = [position.program for position in game.line()]
     times = [measured.seconds for measured in measure(game, programs, curve.line)]
@@ -84,9 +124,7 @@ def _line(curve: Curve, begun: Game, words: Mapping[str, str], measure: Measure)
         )
         for number, move in enumerate(curve.line, 1)
     ]
-    return PlayedLine(
-        curve.kernel, curve.agent, curve.seed, curve.programs, programs[0].text, times[0], tuple(plies)
-    )
+    return PlayedLine(curve.kernel, curve.agent, curve.seed, programs[0].text, times[0], tuple(plies), tried)
 
 
 def as_json(lines: Sequence[PlayedLine]) -> list[dict[str, Any]]:
@@ -100,7 +138,6 @@ def from_json(data: Sequence[Mapping[str, Any]]) -> list[PlayedLine]:
             str(line["kernel"]),
             str(line["agent"]),
             int(line["seed"]),
-            int(line["programs"]),
             str(line["start"]),
             positive(line["seconds"]),
             tuple(
@@ -111,6 +148,18 @@ def from_json(data: Sequence[Mapping[str, Any]]) -> list[PlayedLine]:
                     str(ply["words"]),
                 )
                 for ply in line["plies"]
+            ),
+            tuple(
+                Tried(
+                    int(each["number"]),
+                    str(each["program"]),
+                    str(each["move"]),
+                    positive(each["seconds"]),
+                    str(each["status"]),
+                    str(each["words"]),
+                    str(each["aside"]),
+                )
+                for each in line["tried"]
             ),
         )
         for line in data

@@ -38,8 +38,8 @@ blockquote { margin: .2em 0 .4em; padding-left: .8em; border-left: 3px solid #88
 """
 NOTE = (
     "Each player's best line. Times were taken one after the other when the match was over, by nobody's "
-    f"budget: two that differ by less than a tenth are told as alike ({SIGNS['equal']}). Open a move to see what "
-    "it changes."
+    f"budget: two that differ by less than a tenth are told as alike ({SIGNS['equal']}). Open a move to see "
+    "what it changes."
 )
 
 
@@ -76,7 +76,8 @@ def _standings(lines: Sequence[PlayedLine]) -> str:
     head = "<tr><th>player</th><th>time</th><th>against the start</th><th>moves</th><th>programs</th></tr>"
     rows = "".join(
         f"<tr><td>{escape(_name(line))}</td><td>{_time(line.final)}</td>"
-        f"<td>{_ratio(line.seconds, line.final)}</td><td>{len(line.plies)}</td><td>{line.programs}</td></tr>"
+        f"<td>{_ratio(line.seconds, line.final)}</td><td>{len(line.plies)}</td>"
+        f"<td>{len(line.tried)}</td></tr>"
         for line in lines
     )
     return f"<table>{head}{rows}</table>"
@@ -89,18 +90,34 @@ def _player(line: PlayedLine, number: int) -> str:
             f'<span class="{"came" if sign == "+" else "went"}">{sign} {escape(text)}</span>\n'
             for sign, text in ply.changes
         )
-        words = f"<blockquote>{escape(ply.words)}</blockquote>" if ply.words else ""
         items.append(
             f"<li><details><summary><code>{escape(ply.move)}</code> "
             f'<span class="time">{_step(before, ply.seconds)}</span></summary>'
-            f"<pre>{changes}</pre></details>{words}</li>"
+            f"<pre>{changes}</pre></details>{_quoted(ply.words)}</li>"
         )
         before = ply.seconds or before
     mark = f'<span class="mark" style="color:{_colour(number)}">{"━" if not _dash(number) else "╍"}</span>'
+    told = f"Start {_time(line.seconds)}, end {_time(line.final)}." if items else "Its best is the start."
     return (
-        f"<section><h3>{mark} {escape(_name(line))}</h3>"
-        f"<p>Start {_time(line.seconds)}, end {_time(line.final)}.</p><ol>{''.join(items)}</ol></section>"
+        f"<section><h3>{mark} {escape(_name(line))}</h3><p>{told}</p><ol>{''.join(items)}</ol>"
+        f"{_all_tried(line)}</section>"
     )
+
+
+def _all_tried(line: PlayedLine) -> str:
+    """The programs of the run in order, with all that was said."""
+    rows = "".join(
+        f"{_quoted(each.aside)}<li><code>{escape(each.move or 'the start')}</code> "
+        f'<span class="time">{_time(each.seconds) if each.seconds else escape(each.status)}</span>'
+        f"{_quoted(each.words)}</li>"
+        for each in line.tried
+    )
+    count = f"{len(line.tried)} program{'' if len(line.tried) == 1 else 's'}"
+    return f"<details><summary>The match as it was played: {count}</summary><ol>{rows}</ol></details>"
+
+
+def _quoted(words: str) -> str:
+    return f"<blockquote>{escape(words)}</blockquote>" if words else ""
 
 
 def _name(line: PlayedLine) -> str:

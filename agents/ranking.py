@@ -79,9 +79,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
         str(entry.programs),
         "" if entry.tokens is None else f"{entry.tokens:,}",
         "" if entry.cost is None else cost_text(entry.cost),
-        f"{entry.processor or entry.machine} ({entry.day})"
-        if entry.day
-        else entry.processor or entry.machine,
+        " ".join(filter(None, ((entry.processor or entry.machine).partition(",")[0], entry.day))),
     )
 
 

@@ -13,8 +13,8 @@ AddressOption = Annotated[
     typer.Option(
         "--address",
         metavar="URL",
-        help=f"Where the models of {NAME}:NAME answer, as OpenAI's do: http://127.0.0.1:11434/v1. A key comes "
-        f"from {KEY} in the environment.",
+        help=f"Where the models of {NAME}:NAME answer, as OpenAI's do: http://127.0.0.1:11434/v1. A key "
+        f"comes from {KEY} in the environment.",
     ),
 ]
 TokensOption = Annotated[

@@ -26,8 +26,8 @@ time, less is better.
 
 The program's text: a number opens a loop of so many iterations, | continues the loop above, {0} is the
 iterator at depth 0, {1} at depth 1. Behind a size, :v makes the loop a vector, :u unrolls it, :p gives it to
-threads. Behind a buffer's sizes stands where it lies: heap, stack or register. A place such as y@1 is the loop
-at depth 1 around the operation that writes y; y#1 is the second operation that writes y.
+threads. Behind a buffer's sizes stands where it lies: heap, stack or register. A place such as y@1 is the
+loop at depth 1 around the operation that writes y; y#1 is the second operation that writes y.
 
 What usually pays: join loops that read what the loop before wrote, shrink temporaries (reuse_dims) and move
 them to stack or register, split the innermost loop by the vector width and vectorize it, parallelize an
