@@ -14,7 +14,7 @@ from dojo_core.service import Refused
 from pages import runs, shell
 from pages.jobs import OwnJobs, the_jobs
 from pages.shared import the_player, the_service
-from pages.watch.lanes import Lane, ratio
+from pages.watch.lanes import Lane, ratio, short_name
 
 NOBODY = "nobody"
 
@@ -50,12 +50,14 @@ def _start() -> None:
     groups = agent_groups()
     about = {agent.name: agent.about for group in groups.values() for agent in group}
     agents = list(about)
-    first = one.selectbox("Agent", agents, index=agents.index("annealing-lines"), key="watch_agent")
-    second = other.selectbox("Beside it", [NOBODY, *agents], key="watch_second")
+    first = one.selectbox(
+        "Agent", agents, index=agents.index("annealing-lines"), format_func=short_name, key="watch_agent"
+    )
+    second = other.selectbox("Beside it", [NOBODY, *agents], format_func=short_name, key="watch_second")
     st.caption(about[first] + (f"; {about[second]}" if second in about else "") + ".")
     with st.expander("What each agent does"):
         for heading, group in groups.items():
-            lines = [f"- **{agent.name}**: {runs.plain(agent.about)}" for agent in group]
+            lines = [f"- **{runs.plain(short_name(a.name))}**: {runs.plain(a.about)}" for a in group]
             st.markdown("\n".join([f"{heading}", "", *lines]))
         for kind in KINDS.values():
             if kind.hint and kind.title not in groups:

@@ -71,8 +71,7 @@ class Lane:
     def title(self) -> str:
         if self.spec.agent == BY_HAND:
             return "By hand"
-        name = self.spec.agent.partition("@")[0]  # without where it answers
-        return f"{name}, seed {self.spec.seed}"
+        return f"{short_name(self.spec.agent)}, seed {self.spec.seed}"
 
     @property
     def best(self) -> Entry | None:
@@ -105,6 +104,11 @@ class Lane:
         if seconds is None:
             return "–"
         return f"{seconds * 1e9:,.0f} ops" if self.spec.timing == "count" else seconds_text(seconds)
+
+
+def short_name(agent: str) -> str:
+    """Without where it answers."""
+    return agent.partition("@")[0]
 
 
 def from_one_start(lanes: Sequence[Lane]) -> list[Lane]:
