@@ -7,8 +7,9 @@ takes them from there before it asks anew: nothing is asked, or paid for, twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,19 @@ class Answer:
     @property
     def tokens(self) -> int:
         return self.read + self.written
+
+
+def read_answer(data: Mapping[str, Any]) -> Answer:
+    """An answer of a log. Raises KeyError, TypeError or ValueError where it is none."""
+    cost = data["cost"]
+    return Answer(
+        str(data["words"]),
+        int(data["read"]),
+        int(data["written"]),
+        bool(data["counted"]),
+        None if cost is None else float(cost),
+        float(data["seconds"]),
+    )
 
 
 Ask = Callable[[], Answer]

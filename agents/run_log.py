@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.outside import Answer, Ask, digest
+from agents.outside import Answer, Ask, digest, read_answer
 from agents.timing import Timing
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.files import naming
@@ -153,7 +153,7 @@ class RunLog:
                 self.spent = elapsed
             elif "answer" in entry:
                 try:
-                    answer, elapsed = Answer(**entry["answer"]), float(entry["elapsed"])
+                    answer, elapsed = read_answer(entry["answer"]), float(entry["elapsed"])
                     self._earlier.append((str(entry["question"]), answer))
                 except (KeyError, TypeError, ValueError):  # not ours
                     break

@@ -67,9 +67,9 @@ def test_a_model_is_shown_the_position_and_told_what_came_of_its_moves():
     assert [str(move) for move in events[3].line] == list(FUSE)
     first, *_, last = (body["messages"] for body in server.asked)
     assert first[0]["content"] == RULES
-    assert "Program 0, where you are" in first[1]["content"] and "join_scopes m@0" in first[1]["content"]
-    assert "- program 3: program 2, then reuse_dims d 0: " in last[1]["content"]
-    assert "times as fast as program 0" in last[1]["content"]
+    assert "Program 1, where you are" in first[1]["content"] and "join_scopes m@0" in first[1]["content"]
+    assert "- program 4: program 3, then reuse_dims d 0: " in last[1]["content"]
+    assert "times as fast as the start" in last[1]["content"]
     weighed = thoughts(events)
     assert [t.decision for t in weighed] == ["tried"] * 3 + ["stop"]
     assert weighed[0].words == f"It reads what was just written.\nMOVE: {FUSE[0]}"
@@ -92,12 +92,12 @@ def test_a_refused_move_is_told_its_reason_and_answered_again():
 
 
 def test_it_goes_back_to_a_program_and_sees_what_was_measured_there():
-    said = iter(("MOVE: join_scopes m@0", "MOVE: back 7", "MOVE: back 0", "MOVE: stop"))
+    said = iter(("MOVE: join_scopes m@0", "MOVE: back 7", "MOVE: back 1", "MOVE: stop"))
     with standing(lambda number, messages: next(said)) as server:
         events = played(agent_named(server.player))
     assert "There is no program 7 to go back to" in server.asked[2]["messages"][-1]["content"]
     assert "join_scopes m@0  (measured: " in server.asked[3]["messages"][1]["content"]
-    assert "back to 0" in [t.decision for t in thoughts(events)]
+    assert "back to 1" in [t.decision for t in thoughts(events)]
 
 
 def test_junk_is_told_so_then_a_move_is_played_at_random_and_said():

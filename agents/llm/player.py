@@ -28,6 +28,7 @@ from dojo_core.moves.core import Move, Refusal
 from dojo_core.moves.legality import outcome
 from dojo_core.moves.ways import with_enablers
 
+START = 1  # the number of the start program
 ANSWERS = 4  # to one question, until a move is played at random
 AT_RANDOM = 3  # such moves in a row, until the run ends
 NOTHING_NEW = 20  # choices in a row that lead to programs that are known, until the run ends
@@ -72,25 +73,26 @@ def agent(settings: LlmSettings, model: Callable[[LlmSettings], Model] = model_o
 
 @dataclass
 class _Player:
-    """A run of it. Programs have numbers in the order in which they were met, the start 0."""
+    """A run of it. Programs have numbers in the order in which they were measured, as in the run: the start
+    is 1."""
 
     task: Task
     budget: Budget
     rng: random.Random
     settings: LlmSettings
     model: Model
-    trails: list[Trail] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
+    trails: dict[int, Trail] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # by program hash
     reached: dict[tuple[int, str], int] = field(default_factory=dict)  # by number and move
-    at: int = 0
+    at: int = START
     tokens: int = 0
     asked: float = 0.0  # seconds
 
     def play(self) -> Proposals:
         self._take(Trail.at(self.task.game), "", (yield [Trail.at(self.task.game)]))
         known = silent = 0
-        while known < NOTHING_NEW and silent < AT_RANDOM and self.outcomes[0].seconds is not None:
+        while known < NOTHING_NEW and silent < AT_RANDOM and self.outcomes[START].seconds is not None:
             legal = legal_moves(self._trail.program, self._trail.target, self._trail.policy)
             try:
                 choice = self._chosen(legal)
@@ -112,11 +114,11 @@ class _Player:
 
     def _take(self, trail: Trail, move: str, costs: Costs) -> None:
         """Remember what a program came to, and go there, where it works."""
-        number = self.numbers.setdefault(trail.program.hash, len(self.trails))
-        if number == len(self.trails):
+        number = self.numbers.setdefault(trail.program.hash, START + len(self.trails))
+        if number not in self.trails:
             seconds = costs[0] if math.isfinite(costs[0]) else None
-            self.trails.append(trail)
-            self.outcomes.append(Outcome(number, self.at, move, seconds))
+            self.trails[number] = trail
+            self.outcomes[number] = Outcome(number, self.at, move, seconds)
         self.reached[self.at, move] = number
         if self.outcomes[number].seconds is not None:
             self.at = number
@@ -184,7 +186,7 @@ class _Player:
         if choice.stop:
             return _Chosen(stop=True, decision="stop")
         if choice.back is not None:
-            if not 0 <= choice.back < len(self.trails) or self.outcomes[choice.back].seconds is None:
+            if choice.back not in self.trails or self.outcomes[choice.back].seconds is None:
                 raise NoChoice(f"There is no program {choice.back} to go back to, or it failed.")
             if choice.back == self.at:
                 raise NoChoice(f"You are at program {choice.back}: name a move, or another program.")
@@ -213,7 +215,8 @@ class _Player:
         }
         return View(
             game.title, game.target, game.policy, self._trail.program, self.at, here.seconds,
-            self.outcomes[0].seconds, self.outcomes, listed(legal, MOST_MOVES), len(legal), known,
+            self.outcomes[START].seconds, tuple(self.outcomes.values()), listed(legal, MOST_MOVES),
+            len(legal), known,
         )  # fmt: skip
 
 
@@ -223,7 +226,7 @@ class _Chosen:
 
     trail: Trail | None = None
     move: str = ""
-    back: int = 0
+    back: int = START
     stop: bool = False
     at_random: bool = False
     decision: str = "tried"

@@ -88,7 +88,7 @@ class View:
     def _time(self, seconds: float | None) -> str:
         if seconds is None:
             return "it failed"
-        against = f", {self.first / seconds:.3g} times as fast as program 0" if self.first else ""
+        against = f", {self.first / seconds:.3g} times as fast as the start" if self.first else ""
         return f"{seconds_text(seconds)}{against}"
 
     def _history(self) -> list[str]:
