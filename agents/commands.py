@@ -154,7 +154,7 @@ def tune(
     or [bold]dojo tune --model model.dojo --budget 500[/bold]
     or [bold]dojo tune softmax --agent llm:NAME --address http://127.0.0.1:11434/v1[/bold]
     """
-    agent = filled(agent, address, tokens, price)
+    agent = filled([agent], address, tokens, price)[agent]
     if cost_model and not agent.endswith(MODEL):
         agent += MODEL
     try:

@@ -114,7 +114,8 @@ def compare(
     if reference not in chosen:
         chosen.insert(0, reference)
     try:
-        players = {name: agent_named(filled(name, address, tokens, price)) for name in chosen}
+        texts = filled(chosen, address, tokens, price)
+        players = {name: agent_named(text) for name, text in texts.items()}
     except NoAgent as missing:
         raise Failure(str(missing)) from None
     told: list[PlayedLine] = []

@@ -175,8 +175,11 @@ def agent_named(name: str) -> Agent:
         need("learn", f"The agent {name}")
     if name in AGENTS:
         return AGENTS[name]
-    kind = KINDS.get(name.partition(":")[0])
+    kind_name, _, words = name.partition(":")
+    kind = KINDS.get(kind_name)
     if kind is not None:
+        if not words:
+            raise NoAgent(f"Which one? {kind.title} are written {kind.form}.")
         try:
             return kind.made(name)
         except ValueError as wrong:

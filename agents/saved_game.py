@@ -27,8 +27,6 @@ class NoGame(ValueError):
 def agent(text: str) -> Agent:
     """The player of ``game:FILE`` or ``game:ID``. Raises NoGame."""
     named = text.removeprefix(f"{NAME}:")
-    if not named:
-        raise NoGame(f"Name the game: {FORM}.")
     try:
         game = Game.from_text(_text(named))
     except TextError as wrong:

@@ -17,6 +17,7 @@ from agents.jobs.journal import event_line, read_entry
 from agents.jobs.spec import JobSpec
 from agents.llm import player, settings
 from agents.llm.chat import Chat, Unheard
+from agents.llm.options import filled
 from agents.llm.prompt import ROOM, RULES, View, listed, question
 from agents.llm.reply import NoChoice, choice_of, cleaned
 from agents.llm.settings import LlmSettings, Unknown, key_for, read
@@ -25,6 +26,7 @@ from agents.players import NoAgent, agent_groups, agent_named
 from agents.timing import CountTiming
 from agents.tuning import Tuning
 from dojo_core import kernels, legal_moves
+from dojo_core.cli.terminal import Failure
 from dojo_core.game import Game
 from dojo_core.moves import parse_move
 from dojo_core.targets.cpu.measurer import Measurer
@@ -270,11 +272,12 @@ def test_a_player_s_text_says_all_of_it(text):
     ("text", "sentence"),
     [
         ("llm:qwen", "Where does 'qwen' answer"),
-        ("llm:", "Name the language model: llm:NAME@ADDRESS"),
+        ("llm", "Language models are written llm:NAME@ADDRESS, or llm:FOLDER"),
         ("llm:m@http://me:secret@models.example/v1", "A key does not belong into it"),
         ("llm:m@https://models.example/v1?key=secret", "A key does not belong into it"),
         ("llm:m@http://models.example:port/v1", "An address is http"),
         ("llm:m@http://h/v1+tokens=0", "at least a token"),
+        ("llm:m@http://h/v1+price=cheap", r"\+price=cheap is no setting"),
         ("llm:" + "m" * 600, "in one line of 500"),
     ],
 )
@@ -282,6 +285,17 @@ def test_a_player_that_is_none_is_told_in_a_sentence(text, sentence):
     with pytest.raises(NoAgent, match=sentence) as wrong:
         agent_named(text)
     assert "secret" not in str(wrong.value)
+
+
+def test_options_are_a_part_of_a_player_s_text():
+    texts = filled(["llm:command-r+", "llm:m@http://h/v1+answer=9", "heuristic"], "https://a/v1", 500, "1/2")
+    assert list(texts.values()) == [
+        "llm:command-r+@https://a/v1+tokens=500+price=1/2",
+        "llm:m@http://h/v1+answer=9+tokens=500+price=1/2",
+        "heuristic",
+    ]
+    with pytest.raises(Failure, match="--address, --tokens and --price are for a language model"):
+        filled(["heuristic"], None, 500, None)
 
 
 MOVES = tuple(map(parse_move, ("join_scopes m@0", "split_scope y@0 16", "reuse_dims d 0")))

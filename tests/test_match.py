@@ -88,7 +88,9 @@ def test_a_game_of_another_start_or_policy_is_told_so(tmp_path):
 @pytest.mark.parametrize("name", ["game:", "game:nowhere.dojo", "game:../../etc", "game:broken.dojo"])
 def test_what_is_no_game_is_told_so(tmp_path, name):
     (tmp_path / "broken.dojo").write_text("dojo game 1\nno game at all\n")
-    with pytest.raises(NoAgent, match=r"Name the game|There is no game|is no game that can be played again"):
+    with pytest.raises(
+        NoAgent, match=r"Saved games are written|There is no game|is no game that can be played again"
+    ):
         agent_named(name)
 
 
@@ -165,7 +167,10 @@ def test_the_checker_plays_verifies_and_times_an_entry():
             ({"target": "abacus"}, "abacus"),
             ({"policy": "wild"}, "wild"),
             ({"start": "no program"}, "line 1, column 4"),
-            ({"kernel": "", "shape": "", "start": entry().start.replace("in x", "in q")}, "no buffer holds q"),
+            (
+                {"kernel": "", "shape": "", "start": entry().start.replace("in x", "in q")},
+                "no buffer holds q",
+            ),
         ):
             refused = check(entry(**changed), measurer)
             assert not refused.holds and refused.seconds is None and why in refused.why, (
@@ -240,9 +245,7 @@ def test_compare_writes_a_match_and_a_leaderboard_that_it_reads_and_checks(tmp_p
     begun = game("relu", (4, 64), "snitch")
     begun.play("split_scope y@0 2")
     (tmp_path / "mine.dojo").write_text(begun.to_text())
-    words = (
-        "compare relu:4x64 add:4x64 --target snitch --seeds 1 --budget 3 --agents naive,game:mine.dojo"
-    )
+    words = "compare relu:4x64 add:4x64 --target snitch --seeds 1 --budget 3 --agents naive,game:mine.dojo"
     told = dojo(*words.split(), "--against", "naive", "--match", "--leaderboard", "board.json")
     assert "begins at another program than add 4x64" in told.stderr.replace("\n", " ")
     assert "game:mine.dojo" in told.stdout and "programs" in told.stdout

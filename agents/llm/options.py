@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from agents.llm.settings import KEY, NAME
+from agents.llm.settings import KEY, NAME, split
+from dojo_core.cli.terminal import Failure
 
 AddressOption = Annotated[
     str | None,
@@ -27,13 +29,26 @@ PriceOption = Annotated[
 ]
 
 
-def filled(player: str, address: str | None, tokens: int | None, price: str | None) -> str:
-    """A player's text with the options in it; that of another kind of player as it is."""
-    if not player.startswith(f"{NAME}:"):
-        return player
-    if address and "@http" not in player:
-        name, plus, settings = player.partition("+")
-        player = f"{name}@{address}{plus}{settings}"
+def filled(
+    players: Sequence[str], address: str | None, tokens: int | None, price: str | None
+) -> dict[str, str]:
+    """The players' texts by what was typed, with the options in those of language models.
+
+    Raises Failure where there are options and no such player.
+    """
+    talking = [player for player in players if player.startswith(f"{NAME}:")]
+    if not talking and not (address is None and tokens is None and price is None):
+        raise Failure(f"--address, --tokens and --price are for a language model: {NAME}:NAME.")
+    return {each: _filled(each, address, tokens, price) if each in talking else each for each in players}
+
+
+def _filled(player: str, address: str | None, tokens: int | None, price: str | None) -> str:
+    named, behind = split(player)
+    if address is not None and "@http" not in named:
+        named = f"{named}@{address}"
+    settings = "".join(setting.group() for setting in behind)
     if tokens is not None:
-        player += f"+tokens={tokens}"
-    return player if price is None else f"{player}+price={price}"
+        settings += f"+tokens={tokens}"
+    if price is not None:
+        settings += f"+price={price}"
+    return named + settings

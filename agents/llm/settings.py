@@ -90,12 +90,11 @@ def read(text: str) -> LlmSettings:
     """
     if len(text) > LONGEST or not text.isprintable():
         raise Unknown(f"A language model is named in one line of {LONGEST} characters at most.")
-    rest = text.removeprefix(f"{NAME}:")
-    settings: dict[str, str] = {}
-    while match := _SETTING.search(rest[rest.rfind("+") :] if "+" in rest else ""):
-        settings |= {name: value for name, value in match.groupdict().items() if value is not None}
-        rest = rest[: rest.rfind("+")]
-    model, address = _model_and_address(rest)
+    named, behind = split(text)
+    settings = {
+        name: value for match in behind for name, value in match.groupdict().items() if value is not None
+    }
+    model, address = _model_and_address(named.removeprefix(f"{NAME}:"))
     if not model:
         raise Unknown(f"Name the language model: {FORM} (docs/llm.md).")
     made = LlmSettings(
@@ -112,6 +111,15 @@ def read(text: str) -> LlmSettings:
     return made
 
 
+def split(text: str) -> tuple[str, list[re.Match[str]]]:
+    """A player's text without the settings behind it, and these. A model's name may have a + too."""
+    settings: list[re.Match[str]] = []
+    while "+" in text and (match := _SETTING.match(text, text.rfind("+"))):
+        settings.insert(0, match)
+        text = text[: match.start()]
+    return text, settings
+
+
 def _model_and_address(text: str) -> tuple[str, str]:
     at = max(text.rfind("@http://"), text.rfind("@https://"))
     if at < 0:
@@ -122,6 +130,11 @@ def _model_and_address(text: str) -> tuple[str, str]:
             )
         return text, ""
     model, address = text[:at], text[at + 1 :].rstrip("/")
+    if "+" in address:
+        raise Unknown(
+            f"{address[address.index('+') :]} is no setting of a language model. There are +tokens=100000, "
+            "+answer=2000, +price=0.15/0.60, +temperature=0.2 and +timeout=120."
+        )
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname, parts.port  # which raises where it is no port
