@@ -181,6 +181,7 @@ def test_a_slow_model_is_waited_for_no_longer_than_said():
         chat = Chat(LlmSettings("stand-in", server.address))
         with pytest.raises(Unheard):  # the run was stopped
             chat.ask([], 1, 30.0, lambda: True)
+        assert played(agent_named(server.player), Budget(20, 0.2))[-1].evaluation == 1  # no fault of its
         never.set()
 
 

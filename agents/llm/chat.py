@@ -38,6 +38,10 @@ class Unheard(Exception):
     """Nobody waits for the answer any more."""
 
 
+class TimeUp(Exception):
+    """The seconds that an answer may take, with all tries, are over."""
+
+
 class _Passing(Exception):
     """What a later try may not meet. ``wait``: seconds that the server asks for."""
 
@@ -69,14 +73,16 @@ class Chat:
     ) -> Answer:
         """An answer of at most ``most`` tokens, within ``seconds``, tries and waiting included.
 
-        Raises PlayerFailed, and Unheard.
+        Raises PlayerFailed, TimeUp and Unheard.
         """
         began = time.monotonic()
         why = ""
         for number in range(TRIES):
             left = seconds - (time.monotonic() - began)
+            if stopped():
+                raise Unheard
             if left <= 0:
-                raise PlayerFailed(f"{self._who} did not answer within {seconds:.0f} seconds.")
+                raise TimeUp
             try:
                 answer = self._once(messages, most, min(left, self.settings.timeout), stopped)
             except _Passing as passing:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agents.agent import Agent, Budget, Costs, PlayerFailed, Proposals, Task, Thought
-from agents.llm.chat import Chat, Message, Unheard
+from agents.llm.chat import Chat, Message, TimeUp, Unheard
 from agents.llm.prompt import MOST_MOVES, ROOM, RULES, Outcome, View, listed, question
 from agents.llm.reply import Choice, NoChoice, choice_of, cleaned
 from agents.llm.settings import LlmSettings
@@ -69,6 +69,18 @@ def agent(settings: LlmSettings, model: Callable[[LlmSettings], Model] = model_o
 
     where = "that answers at an address" if settings.address else "on this machine"
     return Agent(settings.name, f"a language model {where}", strategy, version=settings.digest)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Where to go: to a new line by a ``move``, or ``back`` to a program by its number; or to ``stop``."""
+
+    trail: Trail | None = None
+    move: str = ""
+    back: int = START
+    stop: bool = False
+    at_random: bool = False
+    decision: str = "tried"
 
 
 @dataclass
@@ -134,10 +146,16 @@ class _Player:
         for _ in range(ANSWERS):
             left = self.settings.tokens - self.tokens
             if left <= 0:
-                spent = f"The {self.settings.tokens:,} tokens of this run are spent."
-                self.task.hear(Thought(here, here, "stop", words=spent))
-                return _Chosen(stop=True)
-            answer = self._answer(messages, min(left, self.settings.answer))
+                return self._ended(f"The {self.settings.tokens:,} tokens of this run are spent.")
+            try:
+                answer = self._answer(messages, min(left, self.settings.answer))
+            except TimeUp:
+                if self.budget.seconds is not None:
+                    return self._ended("The seconds of this run are spent.")
+                raise PlayerFailed(
+                    f"{self.settings.name} did not answer within {LONGEST_WAIT:.0f} seconds: see whether it works, "
+                    "then run this again."
+                ) from None
             said = cleaned(answer.words)
             try:
                 chosen = self._made(choice_of(answer.words, moves))
@@ -161,7 +179,12 @@ class _Player:
                 words = f"None of {ANSWERS} answers could be taken: this move was played at random."
                 self.task.hear(Thought(trail.program.hash, here, "at random", words=words))
                 return _Chosen(trail, str(move), at_random=True)
-        self.task.hear(Thought(here, here, "stop", words=f"None of {ANSWERS} answers could be taken."))
+        return self._ended(f"None of {ANSWERS} answers could be taken, and no move is legal.")
+
+    def _ended(self, why: str) -> _Chosen:
+        """The run ends by no word of the model's."""
+        here = self._trail.program.hash
+        self.task.hear(Thought(here, here, "stop", words=why))
         return _Chosen(stop=True)
 
     def _hear(self, program: str, decision: str, words: str, answer: Answer) -> None:
@@ -171,7 +194,9 @@ class _Player:
     def _answer(self, messages: Sequence[Message], most: int) -> Answer:
         seconds = LONGEST_WAIT
         if self.budget.seconds is not None:
-            seconds = min(seconds, max(1.0, self.budget.seconds - self.asked))
+            seconds = min(seconds, self.budget.seconds - self.asked)
+        if seconds <= 0:
+            raise TimeUp
 
         def ask() -> Answer:
             return self.model.ask(messages, most, seconds, self.task.stopped)
@@ -218,15 +243,3 @@ class _Player:
             self.outcomes[START].seconds, tuple(self.outcomes.values()), listed(legal, MOST_MOVES),
             len(legal), known,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Where to go: to a new line by a ``move``, or ``back`` to a program by its number; or to ``stop``."""
-
-    trail: Trail | None = None
-    move: str = ""
-    back: int = START
-    stop: bool = False
-    at_random: bool = False
-    decision: str = "tried"
