@@ -153,8 +153,8 @@ class _Player:
                 if self.budget.seconds is not None:
                     return self._ended("The seconds of this run are spent.")
                 raise PlayerFailed(
-                    f"{self.settings.name} did not answer within {LONGEST_WAIT:.0f} seconds: see whether it works, "
-                    "then run this again."
+                    f"{self.settings.name} did not answer within {LONGEST_WAIT:.0f} seconds: see whether "
+                    "it works, then run this again."
                 ) from None
             said = cleaned(answer.words)
             try:
