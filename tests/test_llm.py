@@ -253,6 +253,12 @@ def test_a_key_goes_to_its_host_and_not_where_others_read_it():
     assert "sk-a" not in str(wrong.value)
 
 
+def test_a_run_is_not_begun_whose_key_would_be_read_by_others(monkeypatch):
+    monkeypatch.setenv(settings.KEY, KEY)
+    with Measurer() as measurer, pytest.raises(PlayerFailed, match="over http, where others can read it"):
+        Tuning(game(), agent_named("llm:m@http://models.example/v1"), measurer, Budget(5))
+
+
 # ---------------------------------------------------------------------------- names and words
 
 
@@ -343,7 +349,7 @@ def test_what_is_no_choice_is_none(words):
 
 def test_words_that_are_kept_write_over_nothing():
     assert cleaned("\x1b[2Jred\u202etxt\r\n[bold]") == "[2Jred txt \n[bold]"
-    assert len(cleaned("x" * 100_000)) < 5_000
+    assert len(cleaned("x" * 100_000)) < 5_000 and cleaned("x" * 100_000 + "MOVE: 1").endswith("MOVE: 1")
 
 
 def test_a_question_fits_what_a_model_reads():
@@ -380,5 +386,7 @@ def test_words_tokens_and_cost_are_shown_on_watch(monkeypatch):
 
 
 def test_a_folder_without_a_model_is_told_so(tmp_path: Path):
+    model = agent_named(f"llm:{tmp_path}")
+    assert "has no model that transformers loads" in model.unfit(game())
     with pytest.raises(PlayerFailed, match="has no model that transformers loads"):
-        played(agent_named(f"llm:{tmp_path}"))
+        played(model)

@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agents.agent import Agent, Budget, Costs, PlayerFailed, Proposals, Task, Thought
 from agents.llm.chat import Chat, Message, TimeUp, Unheard
 from agents.llm.prompt import MOST_MOVES, ROOM, RULES, Outcome, View, listed, question
-from agents.llm.reply import Choice, NoChoice, choice_of, cleaned
-from agents.llm.settings import LlmSettings
+from agents.llm.reply import MOST_READ, Choice, NoChoice, choice_of, cleaned
+from agents.llm.settings import LlmSettings, fault_of
 from agents.outside import Answer
 from agents.trail import Trail
 from dojo_core.extras import need
@@ -48,13 +47,10 @@ class Model(Protocol):
 
 def model_of(settings: LlmSettings) -> Model:
     """Raises NotInstalled, and PlayerFailed where there is none."""
+    if fault := fault_of(settings):
+        raise PlayerFailed(fault)
     if settings.address:
         return Chat(settings)
-    if not (Path(settings.model) / "config.json").is_file():
-        raise PlayerFailed(
-            f"{settings.model} has no model that transformers loads (a config.json and weights): name its "
-            "folder, or NAME@ADDRESS of one that answers elsewhere."
-        )
     need("learn", "A language model on this machine")
     from agents.llm.local import Local  # with torch, whose import takes seconds
 
@@ -68,7 +64,8 @@ def agent(settings: LlmSettings, model: Callable[[LlmSettings], Model] = model_o
         return _Player(task, budget, rng, settings, model(settings)).play()
 
     where = "that answers at an address" if settings.address else "on this machine"
-    return Agent(settings.name, f"a language model {where}", strategy, version=settings.digest)
+    about = f"a language model {where}"
+    return Agent(settings.name, about, strategy, settings.digest, lambda game: fault_of(settings))
 
 
 @dataclass(frozen=True)
@@ -199,7 +196,8 @@ class _Player:
             raise TimeUp
 
         def ask() -> Answer:
-            return self.model.ask(messages, most, seconds, self.task.stopped)
+            answer = self.model.ask(messages, most, seconds, self.task.stopped)
+            return replace(answer, words=answer.words[-MOST_READ:])
 
         answer = self.task.consult("\n\n".join(message["content"] for message in messages), ask)
         self.tokens += answer.tokens

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from dojo_core.moves.core import REGISTRY, Move
 from dojo_core.moves.notation import MoveSyntax, called, parse_move
 
-MOST_WORDS = 4_000  # characters of an answer that are kept
+MOST_READ = 40_000  # characters of an answer, its last: there its choice stands
+MOST_WORDS, LAST_WORDS = 4_000, 1_000  # of it that are shown, and of these its last
 FORM = "End with one line: MOVE: and a number of the list, or a move's text."
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _SAID = re.compile(r"\b(?:move|play|choice|answer)\b\W{0,6}?[:=]\W{0,6}(.{1,200})", re.IGNORECASE)
@@ -41,7 +42,9 @@ def cleaned(words: str) -> str:
     plain = "".join(
         c if (c.isprintable() and c not in _BIDIRECTIONAL) or c == "\n" else " " for c in words
     ).strip()
-    return plain if len(plain) <= MOST_WORDS else f"{plain[:MOST_WORDS]} …"
+    if len(plain) <= MOST_WORDS:
+        return plain
+    return f"{plain[: MOST_WORDS - LAST_WORDS]} … {plain[-LAST_WORDS:]}"
 
 
 def choice_of(words: str, moves: Sequence[Move]) -> Choice:

@@ -180,6 +180,21 @@ def key_for(address: str, environment: Mapping[str, str] = os.environ) -> str:
     return key
 
 
+def fault_of(settings: LlmSettings) -> str:
+    """Why such a model cannot be asked from here, as far as that is known before; empty where nothing is."""
+    if settings.address:
+        try:
+            key_for(settings.address)
+        except Unknown as unfit:
+            return str(unfit)
+    elif not (Path(settings.model) / "config.json").is_file():
+        return (
+            f"{settings.model} has no model that transformers loads (a config.json and weights): name its "
+            "folder, or NAME@ADDRESS of one that answers elsewhere."
+        )
+    return ""
+
+
 def is_here(host: str) -> bool:
     """Is it this machine by its loopback?"""
     if host == "localhost":
