@@ -98,9 +98,9 @@ def compare(
 ) -> None:
     """Compare players: best-so-far against evaluations and seconds, and how sure the difference is.
 
-    What was stopped goes on where it was. Example: [bold]dojo compare softmax matmul --agents
-    random-lines,annealing-lines --seeds 3[/bold] or [bold]dojo compare softmax --agents
-    heuristic,game:mine.dojo --against heuristic --seeds 1 --match[/bold]
+    What was stopped goes on where it was.
+    Example: [bold]dojo compare softmax matmul --agents random-lines,annealing-lines --seeds 3[/bold]
+    or [bold]dojo compare softmax --agents heuristic,game:mine.dojo --against heuristic --match[/bold]
     """
     if boards:
         if names or again is not None or board is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -204,6 +205,15 @@ def test_entries_are_the_best_runs_with_their_moves():
     )
     played = game()
     assert made.program == played.play("join_scopes m@0").program.hash
+
+
+def test_the_docs_show_a_leaderboard_that_is_read(tmp_path):
+    text = (Path(__file__).parent.parent / "docs" / "leaderboard.md").read_text()
+    (tmp_path / "board.json").write_text(text.split("```json\n")[1].split("```")[0])
+    [shown] = read(tmp_path / "board.json")
+    assert shown.start == entry().start and shown.claimed > 6
+    for name in (each.name for each in fields(Entry)):
+        assert f"`{name}`" in text
 
 
 @pytest.mark.parametrize(

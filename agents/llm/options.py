@@ -21,7 +21,7 @@ AddressOption = Annotated[
 ]
 TokensOption = Annotated[
     int | None,
-    typer.Option("--tokens", min=1, help=f"What {NAME} may read and write in a run (500,000)."),
+    typer.Option("--tokens", min=1, help="What a language model may read and write in a run (500,000)."),
 ]
 PriceOption = Annotated[
     str | None,
