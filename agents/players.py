@@ -94,7 +94,7 @@ def _guarded(agent: Agent) -> Agent:
         except Exception as fault:
             raise plugins.Unusable(plugins.failed("dojo.agents", agent.name, fault)) from fault
 
-    return Agent(agent.name, agent.about, strategy, agent.version)
+    return Agent(agent.name, agent.about, strategy, agent.version, agent.unfit)
 
 
 def _brought(builtin: Mapping[str, Agent]) -> dict[str, Agent]:
