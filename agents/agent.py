@@ -17,11 +17,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from agents.outside import Consult, ask_at_once
 from agents.timing import Timing
 from agents.trail import Trail
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.moves.core import Move
+from dojo_core.plugins import Unusable
 from dojo_core.program.tree import Program
 
 FINALISTS = 5
@@ -52,7 +54,9 @@ class Thought:
 
     ``program`` and ``parent`` are hashes, the parent being where it was gone on from; ``decision`` is
     ``"tried"``, ``"accepted"`` or ``"rejected"``; ``probability`` that of the decision; ``heat`` the
-    temperature, or the ε of a player that explores; ``value`` the speed-up it expected (a Q-value).
+    temperature, or the ε of a player that explores; ``value`` the speed-up it expected (a Q-value). Of a
+    player that talks: its ``words``, the ``tokens`` that they took, and their ``cost``; where it chose no
+    program, both hashes are those of the position it was asked about.
     """
 
     program: str
@@ -61,6 +65,9 @@ class Thought:
     probability: float | None = None
     heat: float | None = None
     value: float | None = None
+    words: str = ""
+    tokens: int | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -91,15 +98,22 @@ def _unheard(thought: Thought) -> None:
     pass
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Task:
     """What to make fast: the position at a game's cursor, measured as its start program's equal.
 
-    A strategy hands what it thinks to ``hear``.
+    A strategy hands what it thinks to ``hear``. What it asks of something outside goes through ``consult``,
+    which keeps the answer with the run; ``stopped``: is nobody waiting for it any more?
     """
 
     game: Game
     hear: Callable[[Thought], None] = field(default=_unheard, compare=False, repr=False)
+    consult: Consult = field(default=ask_at_once, compare=False, repr=False)
+    stopped: Callable[[], bool] = field(default=_never, compare=False, repr=False)
 
     @property
     def workload(self) -> Workload:
@@ -116,14 +130,25 @@ Proposals = Generator[list[Trail], Costs, None]
 Strategy = Callable[[Task, Budget, random.Random], Proposals]
 
 
+class PlayerFailed(Unusable):
+    """A player cannot go on; ``str()`` is a sentence that says what to do. What was measured is kept, and
+    the run goes on from there."""
+
+
+def _any_game(game: Game) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Agent:
-    """A strategy by name; ``about`` is told to people; ``version`` differs where it plays in another way."""
+    """A strategy by name; ``about`` is told to people; ``version`` differs where it plays in another way.
+    ``unfit``: why it cannot play at a game's cursor, as a sentence, empty where it can."""
 
     name: str
     about: str
     strategy: Strategy
     version: str = ""
+    unfit: Callable[[Game], str] = _any_game
 
 
 class Control:
@@ -255,7 +280,7 @@ class _Run:
         known: int,
     ) -> None:
         self.thoughts: list[Thought] = []
-        self.task = task = replace(task, hear=self.thoughts.append)
+        self.task = task = replace(task, hear=self.thoughts.append, stopped=self._cancelled)
         self.timing, self.budget, self.control, self.clock = timing, budget, control, clock
         self.lanes = [
             _Lane(agent.strategy(task, budget, random.Random(f"{seed}/{lane}" if lane else seed)))

@@ -27,7 +27,7 @@ COMMANDS |= {
     ),
     "compare": Command(
         "agents.comparing:compare",
-        "Compare agents: best-so-far against evaluations and seconds, and how sure the difference is.",
+        "Compare players: best-so-far against evaluations and seconds, and how sure the difference is.",
         measures=True,
     ),
     "cost-model": Command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,9 +19,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agents.agent import Agent, Best, Budget, Event
 from agents.jobs.journal import Writer, event_line
 from agents.jobs.spec import MOST_SECONDS, JobSpec
+from agents.llm.options import AddressOption, PriceOption, TokensOption, filled
 from agents.model_tuning import tune_model
+from agents.outside import Answer, cost_of, cost_text
+from agents.outside import told as told_answers
 from agents.passes import PASSES, play_pass
-from agents.players import AGENTS, MODEL, NoAgent, agent_named
+from agents.players import AGENTS, KINDS, MODEL, NoAgent, agent_named
 from agents.run_log import RunBusy, run_file
 from agents.scale import commands as scale
 from agents.scale.pool import PoolTiming, WorkerPool
@@ -60,7 +63,7 @@ from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
 
 _PASSES = ", ".join(PASSES)
-_AGENTS = ", ".join(AGENTS)
+_AGENTS = "; ".join((", ".join(AGENTS), *(kind.form for kind in KINDS.values())))
 
 
 def play_a_pass(
@@ -117,6 +120,9 @@ def tune(
         float | None, typer.Option("--seconds", min=1, help="At most so long a kernel.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed and times give the same run.")] = 0,
+    address: AddressOption = None,
+    tokens: TokensOption = None,
+    price: PriceOption = None,
     cost_model: Annotated[
         bool, typer.Option("--cost-model", help="A cost model picks what the search measures.")
     ] = False,
@@ -146,7 +152,9 @@ def tune(
 
     Example: [bold]dojo tune softmax --budget 200[/bold] or [bold]dojo tune --all --policy algebraic[/bold]
     or [bold]dojo tune --model model.dojo --budget 500[/bold]
+    or [bold]dojo tune softmax --agent llm:NAME --address http://127.0.0.1:11434/v1[/bold]
     """
+    agent = filled([agent], address, tokens, price)[agent]
     if cost_model and not agent.endswith(MODEL):
         agent += MODEL
     try:
@@ -221,6 +229,8 @@ def tune(
     if not as_json:
         _summary(results)
         tell_unit(target)
+        if asked := told_answers([answer for result in results for answer in result.answers]):
+            _aside(asked)
     if all(result.best is None for result in results):
         raise typer.Exit(1)
 
@@ -269,6 +279,7 @@ class _Result:
     first: float | None = None
     best: Best | None = None
     message: str = ""
+    answers: tuple[Answer, ...] = ()
 
 
 def _tuned(tuning: Tuning, as_json: bool, record: Path | None = None) -> _Result:
@@ -290,9 +301,10 @@ def _tuned(tuning: Tuning, as_json: bool, record: Path | None = None) -> _Result
                 message = event.measurement.message
             show(event, first)
     title = tuning.task.game.title
+    answers = tuple(tuning.answers)
     if event is None:
-        return _Result(title, 0, message="The agent found nothing to measure.")
-    return _Result(title, event.evaluation, first, event.best, message)
+        return _Result(title, 0, message="The agent found nothing to measure.", answers=answers)
+    return _Result(title, event.evaluation, first, event.best, message, answers)
 
 
 def _recorded(tuning: Tuning, path: Path) -> Iterator[Event]:
@@ -319,9 +331,12 @@ def _shown(tuning: Tuning, as_json: bool) -> Iterator[Callable[[Event, float | N
     shown = (
         TextColumn("{task.description}"), BarColumn(16), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("{task.fields[best]}"), TextColumn("[dim]{task.fields[last]}"),
+        TextColumn("{task.fields[said]}"),
     )  # fmt: skip
     with Progress(*shown, console=err) as bar:
-        task = bar.add_task(tuning.task.game.title, total=tuning.budget.evaluations, best="", last="starting")
+        task = bar.add_task(
+            tuning.task.game.title, total=tuning.budget.evaluations, best="", last="starting", said=""
+        )
 
         def show(event: Event, first: float | None) -> None:
             best = ""
@@ -332,9 +347,22 @@ def _shown(tuning: Tuning, as_json: bool) -> Iterator[Callable[[Event, float | N
             last = event.measurement.status.replace("_", " ") if took is None else seconds_text(took)
             if event.final:
                 last = f"finalist {last}"
-            bar.update(task, completed=event.evaluation, best=best, last=last)
+            said = "" if event.final else _spent(tuning.answers)
+            bar.update(task, completed=event.evaluation, best=best, last=last, said=said)
+            for thought in event.thoughts:
+                if thought.words:
+                    bar.console.print(escape(f"{thought.decision}: {thought.words}"), style="dim")
 
         yield show
+
+
+def _spent(answers: Sequence[Answer]) -> str:
+    """Tokens so far, and their cost."""
+    if not answers:
+        return ""
+    cost = cost_of(answers)
+    price = "" if cost is None else f", cost {cost_text(cost)}"
+    return f"{sum(answer.tokens for answer in answers):,} tokens{price}"
 
 
 def _as_json(tuning: Tuning, event: Event) -> dict[str, Any]:
@@ -353,6 +381,11 @@ def _as_json(tuning: Tuning, event: Event) -> dict[str, Any]:
         "status": measured.status,
         "seconds": measured.seconds,
         "best": None if event.best is None else event.best.seconds,
+        "said": [
+            {"decision": t.decision, "words": t.words, "tokens": t.tokens, "cost": t.cost}
+            for t in event.thoughts
+            if t.words or t.tokens is not None
+        ],
     }
 
 

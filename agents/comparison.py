@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agents.agent import Event
+from agents.outside import Answer, cost_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Curve:
     """One run: an agent with a seed on a kernel.
 
     ``start``: seconds of the start position, None where the agent never measured it; ``final``: the best of
-    the finalists, timed again, None where nothing ran; ``line``: its moves, from the start program on.
+    the finalists, timed again, None where nothing ran; ``line``: its moves, from the start program on;
+    ``tokens`` and ``cost``: of a language model's run.
     """
 
     kernel: str
@@ -38,12 +40,27 @@ class Curve:
     points: tuple[Point, ...]
     final: float | None
     line: tuple[str, ...] = ()
+    tokens: int | None = None
+    cost: float | None = None
+
+    @property
+    def programs(self) -> int:
+        """How many were measured."""
+        return self.points[-1].evaluation if self.points else 0
 
     @staticmethod
-    def of(kernel: str, agent: str, seed: int, events: Iterable[Event], before: int = 0) -> Curve:
+    def of(
+        kernel: str,
+        agent: str,
+        seed: int,
+        events: Iterable[Event],
+        before: int = 0,
+        answers: Sequence[Answer] = (),
+    ) -> Curve:
         """The curve of a run's events: a point wherever the best got better, and the last one.
 
-        ``before``: moves that led to the start position.
+        ``before``: moves that led to the start position; ``answers``: what the agent was answered from
+        outside.
         """
         start = final = None
         points: list[Point] = []
@@ -61,7 +78,8 @@ class Curve:
                 points.append(ended)
         if ended is not None and ended != points[-1]:
             points.append(ended)
-        return Curve(kernel, agent, seed, start, tuple(points), final, line)
+        tokens = sum(answer.tokens for answer in answers) if answers else None
+        return Curve(kernel, agent, seed, start, tuple(points), final, line, tokens, cost_of(answers))
 
 
 @dataclass(frozen=True)
@@ -149,23 +167,26 @@ def from_json(data: dict[str, Any]) -> list[Curve]:
             str(curve["kernel"]),
             str(curve["agent"]),
             int(curve["seed"]),
-            _seconds(curve["start"]),
+            positive(curve["start"]),
             tuple(
-                Point(int(point["evaluation"]), float(point["elapsed"]), _positive(point["best"]))
+                Point(int(point["evaluation"]), float(point["elapsed"]), _time(point["best"]))
                 for point in curve["points"]
             ),
-            _seconds(curve["final"]),
+            positive(curve["final"]),
             tuple(map(str, curve.get("line", ()))),
+            None if curve.get("tokens") is None else int(curve["tokens"]),
+            None if curve.get("cost") is None else float(curve["cost"]),
         )
         for curve in data["curves"]
     ]
 
 
-def _seconds(value: float | None) -> float | None:
-    return None if value is None else _positive(value)
+def positive(value: float | None) -> float | None:
+    """A time of a file, or none. Raises ValueError or TypeError where it is neither."""
+    return None if value is None else _time(value)
 
 
-def _positive(value: float) -> float:
+def _time(value: float) -> float:
     seconds = float(value)
     if not seconds > 0:
         raise ValueError("no time")

@@ -1,13 +1,16 @@
-"""All agents by name: the passes, each search over edges and over lines, PerfLLM with its ablations, and what
-packages bring."""
+"""All agents by name: the passes, each search over edges and over lines, PerfLLM with its ablations, what
+packages bring; and kinds of which there are as many as one names: language models, saved games."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from agents import saved_game
 from agents.agent import Agent, Budget, Proposals, Strategy, Task
+from agents.llm import player as llm
+from agents.llm import settings as llm_settings
 from agents.passes import PASSES, Pass, pass_moves
 from agents.perfllm.settings import VARIANTS, Settings
 from agents.search.cost_model import CostModel, Ranking, listening, load, model_file, ranked
@@ -91,7 +94,7 @@ def _guarded(agent: Agent) -> Agent:
         except Exception as fault:
             raise plugins.Unusable(plugins.failed("dojo.agents", agent.name, fault)) from fault
 
-    return Agent(agent.name, agent.about, strategy, agent.version)
+    return Agent(agent.name, agent.about, strategy, agent.version, agent.unfit)
 
 
 def _brought(builtin: Mapping[str, Agent]) -> dict[str, Agent]:
@@ -110,8 +113,37 @@ _OURS = (
 AGENTS: plugins.Extended[Agent] = plugins.Extended({agent.name: agent for agent in _OURS}, _brought)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """Agents whose name is a kind's and words behind a colon, written as ``form`` says. ``made`` reads such
+    a text; ``offered`` are those that the app's players may choose."""
+
+    form: str
+    title: str
+    made: Callable[[str], Agent]
+    offered: Callable[[], list[str]] = list
+    hint: str = ""  # told where none is offered
+
+
+def _language_model(text: str) -> Agent:
+    return llm.agent(llm_settings.read(text))
+
+
+def _language_models() -> list[str]:
+    return [settings.text for settings in llm_settings.offered()]
+
+
+KINDS = {
+    llm_settings.NAME: Kind(
+        llm_settings.FORM, "Language models", _language_model, _language_models, llm_settings.HINT
+    ),
+    saved_game.NAME: Kind(saved_game.FORM, "Saved games", saved_game.agent),
+}
+
+
 def agent_groups() -> dict[str, list[Agent]]:
-    """All agents under the headings of their kinds, in the order of the registry."""
+    """All agents that the app offers under the headings of their kinds, in the order of the registry. Each
+    name is one that ``agent_named`` takes."""
     groups: dict[str, list[Agent]] = {}
     searches = {search.name for search in SEARCHES.values()}
     for name, agent in AGENTS.items():
@@ -123,6 +155,9 @@ def agent_groups() -> dict[str, list[Agent]]:
         elif name in searches:
             kind = "Searches: what they try next hangs on times"
         groups.setdefault(kind, []).append(agent)
+    for each in KINDS.values():
+        if offered := each.offered():
+            groups[each.title] = [replace(each.made(text), name=text) for text in offered]
     return groups
 
 
@@ -131,7 +166,8 @@ class NoAgent(ValueError):
 
 
 def agent_named(name: str) -> Agent:
-    """An agent by its name; a search's with ``+model`` behind it is guided by this user's cost model.
+    """An agent by its name; a search's with ``+model`` behind it is guided by this user's cost model. A
+    kind's has words behind a colon, as ``llm:NAME@ADDRESS``.
 
     Raises NoAgent, and NotInstalled.
     """
@@ -139,10 +175,22 @@ def agent_named(name: str) -> Agent:
         need("learn", f"The agent {name}")
     if name in AGENTS:
         return AGENTS[name]
+    kind_name, _, words = name.partition(":")
+    kind = KINDS.get(kind_name)
+    if kind is not None:
+        if not words:
+            raise NoAgent(f"Which one? {kind.title} are written {kind.form}.")
+        try:
+            return kind.made(name)
+        except ValueError as wrong:
+            raise NoAgent(str(wrong)) from None
     search = SEARCHES.get(name.removesuffix(MODEL))
     if search is None or not name.endswith(MODEL):
         guided = f"a search may have {MODEL} behind it"
-        raise NoAgent(f"There is no agent {name!r}. The agents: {', '.join(AGENTS)}; {guided}.")
+        raise NoAgent(
+            f"There is no agent {name!r}. The agents: {', '.join(AGENTS)}; "
+            f"{'; '.join(each.form for each in KINDS.values())}; {guided}."
+        )
     try:
         return search.guided(load(model_file()))
     except ValueError as wrong:

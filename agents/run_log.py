@@ -1,8 +1,9 @@
 """The log of a run: what an agent measured, in order, one JSON object a line, so that a run can go on.
 
-A run is decided by its seed and its times. So a stopped run begins again from the start, takes the times
-of the log without measuring, and then goes on with the clock. Each line ends with a checksum: what a killed
-process left half written is cut off, and so is what comes behind a line that is damaged.
+A run is decided by its seed and its times. So a stopped run begins again from the start, takes the times of
+the log without measuring, and then goes on with the clock; what a player was answered from outside is there
+too (outside.py). Each line ends with a checksum: what a killed process left half written is cut off, and so
+is what comes behind a line that is damaged.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from agents.outside import Answer, Ask, digest, read_answer
 from agents.timing import Timing
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.files import naming
@@ -52,8 +55,9 @@ class RunKey:
         key = asdict(self)
         if self.lanes == 1:  # as before there were lanes
             del key["lanes"]
-        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:12]
-        return f"{self.kernel}-{self.agent}-{self.seed}-{digest}.jsonl"
+        identity = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:12]
+        agent = re.sub(r"[^\w.+-]", "_", self.agent)[:80]  # a name may have an address in it
+        return f"{self.kernel}-{agent}-{self.seed}-{identity}.jsonl"
 
 
 def run_file(key: RunKey) -> Path:
@@ -115,6 +119,8 @@ class RunLog:
         self.path = path
         self._lock = threading.Lock()
         self.known: dict[tuple[Effort, str], Measurement] = {}
+        self.answers: list[Answer] = []  # all that were given, in this part and in earlier ones
+        self._earlier: list[tuple[str, Answer]] = []  # of an earlier part, by question; not yet given again
         self.spent = 0.0
         self.result: dict[str, Any] | None = None  # of a run that is done
         self._file = path.open("r+b" if path.exists() else "w+b")
@@ -145,6 +151,14 @@ class RunLog:
                     break
                 self.known[effort, measurement.program_hash] = measurement
                 self.spent = elapsed
+            elif "answer" in entry:
+                try:
+                    answer, elapsed = read_answer(entry["answer"]), float(entry["elapsed"])
+                    self._earlier.append((str(entry["question"]), answer))
+                except (KeyError, TypeError, ValueError):  # not ours
+                    break
+                self.answers.append(answer)
+                self.spent = elapsed
             elif "done" in entry:
                 self.result = entry
             size += len(line)
@@ -168,6 +182,21 @@ class RunLog:
                 "line": line.split("\n") if line else [],
             }
         )
+
+    def answered(self, question: str, ask: Ask, elapsed: Callable[[], float]) -> Answer:
+        """What an earlier part was answered to this question at this place; else what is answered now, kept.
+
+        Where another question stands in its place, as after a change of the player, none of the rest is
+        taken.
+        """
+        named = digest(question)
+        if self._earlier and self._earlier[0][0] == named:
+            return self._earlier.pop(0)[1]
+        self._earlier.clear()
+        answer = ask()
+        self.answers.append(answer)
+        self._write({"answer": asdict(answer), "question": named, "elapsed": round(elapsed(), 3)})
+        return answer
 
     def done(self, **result: Any) -> None:
         """Mark the run as done, with what came out."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from agents.agent import Agent, Best, Budget, Control, Event, Task, run
+from agents.agent import Agent, Best, Budget, Control, Event, PlayerFailed, Task, run
+from agents.outside import Answer, Ask
 from agents.run_log import LoggedTiming, RunKey, RunLog, run_file
 from agents.timing import MachineTiming, Timing
 from dojo_core.game import Game
@@ -44,7 +46,7 @@ class Tuning:
     A run that was stopped goes on where it was, unless it is begun ``again``. ``log`` is where its log lies,
     if not with the others; with ``keep`` the best line becomes a game of its own in the records; ``machine``
     is the fingerprint of the times that ``timing`` gives, if not this machine's; ``lanes`` as in ``run``.
-    Raises RunBusy while another process is at it.
+    Raises RunBusy while another process is at it, and PlayerFailed where the agent cannot play here.
     """
 
     def __init__(
@@ -61,6 +63,8 @@ class Tuning:
         machine: str | None = None,
         lanes: int = 1,
     ) -> None:
+        if unfit := agent.unfit(game):
+            raise PlayerFailed(unfit)
         self.task, self.agent, self.budget, self.seed = Task(game), agent, budget, seed
         self.control = Control()
         self._measurer = measurer
@@ -74,14 +78,29 @@ class Tuning:
         self.resumed = len(self._log.known)  # measurements that an earlier part made
         self.was_done = self._log.result is not None
 
+    @property
+    def answers(self) -> Sequence[Answer]:
+        """What the agent was answered from outside, in earlier parts of the run too."""
+        return self._log.answers
+
     def events(self) -> Iterator[Event]:
-        """What happens, as it happens; those of an earlier part come first, and at once."""
+        """What happens, as it happens; those of an earlier part come first, and at once.
+
+        Raises PlayerFailed where the agent cannot go on.
+        """
         with self._log as log:
             began = time.monotonic() - log.spent
-            timing = LoggedTiming(log, self._timing, lambda: time.monotonic() - began - self.control.waited)
+
+            def elapsed() -> float:
+                return time.monotonic() - began - self.control.waited
+
+            def consult(question: str, ask: Ask) -> Answer:
+                return log.answered(question, ask, elapsed)
+
+            timing = LoggedTiming(log, self._timing, elapsed)
             last: Event | None = None
             for last in run(
-                self.task,
+                replace(self.task, consult=consult),
                 self.agent,
                 timing,
                 self.budget,

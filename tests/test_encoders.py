@@ -10,10 +10,14 @@ from textwrap import dedent
 import pytest
 from typer.testing import CliRunner
 
+from agents.agent import Budget, PlayerFailed, Task, run
 from agents.cli import app
+from agents.llm.settings import read
 from agents.perfllm import corpus
 from agents.perfllm.lines import UNKNOWN, lines_of, values, vocabulary
 from agents.perfllm.settings import EncoderSettings
+from agents.players import agent_named
+from agents.timing import CountTiming
 from agents.trail import Trail
 from dojo_core import kernels, parse
 from dojo_core.game import Game
@@ -27,9 +31,10 @@ def words(line):
 @pytest.fixture(scope="module", autouse=True)
 def modules_of_torch():
     """Their import takes seconds: only where these tests run, not wherever they are collected."""
-    global torch, ir_encoder, pretraining, bag_of_tokens, encoder
+    global torch, ir_encoder, pretraining, bag_of_tokens, encoder, Local
     import torch
 
+    from agents.llm.local import Local
     from agents.perfllm import ir_encoder, pretraining
     from agents.perfllm.encoders import bag_of_tokens, encoder
 
@@ -225,7 +230,7 @@ def test_structure_is_counted():
 # ---------------------------------------------------------------------------- models of transformers
 
 
-def made(folder, kind: str):
+def made(folder, kind: str, positions: int = 128):
     """A tiny model with random weights and a tokenizer, as one has it on disk."""
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -240,7 +245,7 @@ def made(folder, kind: str):
     torch.manual_seed(0)
     if kind.startswith("decoder"):
         config = transformers.GPT2Config(
-            vocab_size=len(pieces), n_embd=16, n_layer=1, n_head=2, n_positions=128
+            vocab_size=len(pieces), n_embd=16, n_layer=1, n_head=2, n_positions=positions
         )
         model = transformers.GPT2LMHeadModel(config) if kind == "decoder" else transformers.GPT2Model(config)
     elif kind == "roberta":  # whose positions are counted from behind that of padding, id 1 here
@@ -276,6 +281,28 @@ def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, p
         assert torch.allclose(alone([program])[0], row, atol=1e-4)  # padding changes nothing
     first = encoder(EncoderSettings(folder, pooling="cls", max_length=256))
     assert not torch.allclose(first(programs), embedded) and first.identity != embed.identity
+
+
+def test_a_model_of_transformers_plays(tmp_path, monkeypatch):
+    """Weights drawn at random say nothing that is a move: it is told so, and plays at random."""
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    folder = made(tmp_path / "tiny", "decoder", positions=4096)
+    start = Game.new(kernels.get("softmax").program((6, 8)), "softmax", "6x8")
+    events = list(run(Task(start), agent_named(f"llm:{folder}+answer=3"), CountTiming(), Budget(2)))
+    *refused, at_random = events[1].thoughts
+    assert [t.decision for t in refused] == ["not taken"] * 4 and at_random.decision == "at random"
+    assert events[1].program.hash == at_random.program and events[1].measurement.verified
+    assert all(3 < t.tokens <= 4096 and t.words for t in refused)
+    asked = Local(read(f"llm:{folder}+answer=3"))
+    assert 0 < asked.room(10**6) <= 2 * 4093
+    first, again = (
+        asked.ask([{"role": "user", "content": "x f32 [6, 8] heap"}], 3, 60.0, bool) for _ in range(2)
+    )
+    assert (
+        first.written == 3 and first.read > 3 and first.words == again.words
+    )  # greedy without a temperature
+    with pytest.raises(PlayerFailed, match="reads 4,096 tokens, and this position takes 5,000"):
+        asked.ask([{"role": "user", "content": "heap " * 5000}], 3, 60.0, bool)
 
 
 def test_minilm_is_the_package_that_carries_it(tmp_path, monkeypatch):

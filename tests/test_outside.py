@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from agents import curves
+from agents import curves, leaderboard
 from agents.cli import app
 from agents.jobs.journal import Journal
 from agents.jobs.recording import RECORDINGS
 from agents.jobs.trainings import TrainingSpec
+from agents.leaderboard import NoLeaderboard
+from agents.llm.reply import NoChoice, choice_of
 from agents.scale.wire import Answer, OtherVersion, Request
 from agents.search import cost_model
 from dojo_core.bounded_json import DEEPEST, NotJson, read_json, read_object
@@ -108,6 +110,8 @@ DOORS: dict[str, tuple[Callable[[str, Path], object], tuple[type[Exception], ...
     "answer": (lambda text, path: Answer.read(text), (OtherVersion,)),
     "evidence": (lambda text, path: evidence.load(path), (ValueError,)),
     "times": (lambda text, path: read_times(text), (TextError,)),
+    "leaderboard": (lambda text, path: leaderboard.read(path), (NoLeaderboard,)),
+    "a model's words": (lambda text, path: choice_of(text, ()), (NoChoice,)),
     "machine": (lambda text, path: _summary(text), ()),
     "facts": (lambda text, path: _facts(text), ()),
 }
@@ -132,7 +136,9 @@ def test_a_hostile_line_in_a_journal_is_passed_over(tmp_path: Path) -> None:
     assert len(Journal(path).entries) == len(Journal(RECORDINGS / "softmax-agent.jsonl").entries)
 
 
-@pytest.mark.parametrize("command", [["bench", "--from", "FILE"], ["compare", "--plot", "FILE"]])
+@pytest.mark.parametrize(
+    "command", [["bench", "--from", "FILE"], ["compare", "--plot", "FILE"], ["compare", "--from", "FILE"]]
+)
 def test_a_hostile_file_ends_a_command_in_a_sentence(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

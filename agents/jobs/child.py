@@ -14,10 +14,11 @@ import threading
 import traceback
 from pathlib import Path
 
-from agents.agent import Budget, Control
+from agents.agent import Budget, Control, PlayerFailed
 from agents.jobs.journal import Journal, JournalBusy, Writer, event_line
 from agents.jobs.spec import JobSpec
-from agents.players import AGENTS
+from agents.outside import told
+from agents.players import agent_named
 from agents.run_log import RunBusy
 from agents.timing import CountTiming
 from agents.tuning import Tuning
@@ -95,7 +96,7 @@ def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Contr
     with Records() as records, Measurer(records) as measurer:
         tuning = Tuning(
             game,
-            AGENTS[spec.agent],
+            agent_named(spec.agent),
             measurer,
             Budget(spec.evaluations, spec.seconds),
             spec.seed,
@@ -108,10 +109,11 @@ def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Contr
         for number, event in enumerate(tuning.events(), 1):
             if number > known:
                 writer.write(event_line(event, before, number))
+    asked = told(tuning.answers)
     if control.stopped:
-        writer.state("stopped", "Stopped; what was found is kept.")
+        writer.state("stopped", f"Stopped; what was found is kept. {asked}".strip())
     else:
-        writer.state("done", "" if number else "The agent found nothing to measure.")
+        writer.state("done", asked if number else "The agent found nothing to measure.")
 
 
 def main(folder: Path) -> int:
@@ -129,7 +131,7 @@ def main(folder: Path) -> int:
             limit(spec.seconds)
             play(folder, spec, len(journal.entries), writer, control)
         except Exception as fault:  # the process ends with it; whoever watches is to know why
-            writer.state("failed", why_failed(fault, "This agent"))
+            writer.state("failed", why_failed(fault, "This agent", (PlayerFailed,)))
             return 1
     return 0
 

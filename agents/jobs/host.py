@@ -15,7 +15,8 @@ from agents.jobs.child import JOURNAL
 from agents.jobs.journal import Entry, Journal
 from agents.jobs.processes import Gone, Processes
 from agents.jobs.spec import JobSpec
-from agents.players import AGENTS
+from agents.players import NoAgent, agent_named
+from dojo_core.extras import NotInstalled
 
 log = logging.getLogger("dojo.jobs")
 
@@ -136,8 +137,10 @@ class Jobs:
 
     def start(self, spec: JobSpec) -> str:
         """Begin a run; its id. Raises JobRefused."""
-        if spec.agent not in AGENTS:
-            raise JobRefused(f"There is no agent {spec.agent!r}.")
+        try:
+            agent_named(spec.agent)
+        except (NoAgent, NotInstalled) as missing:
+            raise JobRefused(str(missing)) from None
         if spec.fault:
             raise JobRefused(spec.fault)
         self._room()

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -65,17 +65,21 @@ def event_line(event: Event, before: int, number: int) -> dict[str, Any]:
         "best": None if event.best is None else event.best.seconds,
         "best_hash": "" if event.best is None else event.best.program.hash,
         "final": event.final,
-        "thoughts": [
-            [t.program, t.parent, t.decision, t.probability, t.heat, t.value] for t in event.thoughts
-        ],
+        "thoughts": [_thought_line(thought) for thought in event.thoughts],
     }
+
+
+def _thought_line(thought: Thought) -> list[Any]:
+    """Its values in order; those of a player that talks only where it did."""
+    values = list(astuple(thought))
+    return values if thought.words or thought.tokens is not None else values[:6]
 
 
 def entry_line(entry: Entry) -> dict[str, Any]:
     """An entry as a line of a journal: what ``read_entry`` reads."""
     line = asdict(entry)
     line["event"] = line.pop("number")
-    line["thoughts"] = [list(asdict(thought).values()) for thought in entry.thoughts]
+    line["thoughts"] = [_thought_line(thought) for thought in entry.thoughts]
     return line
 
 

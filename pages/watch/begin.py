@@ -7,14 +7,14 @@ import streamlit as st
 from agents.jobs import JobRefused, JobSpec, JobView
 from agents.jobs.recording import Recording, shipped
 from agents.jobs.spec import MOST_EVALUATIONS, MOST_SECONDS, TIMINGS
-from agents.players import AGENTS, agent_groups
+from agents.players import KINDS, agent_groups
 from dojo_core.game import Game
 from dojo_core.program.expressions import TextError
 from dojo_core.service import Refused
 from pages import runs, shell
 from pages.jobs import OwnJobs, the_jobs
 from pages.shared import the_player, the_service
-from pages.watch.lanes import Lane, ratio
+from pages.watch.lanes import Lane, ratio, short_name
 
 NOBODY = "nobody"
 
@@ -48,14 +48,20 @@ def _start() -> None:
         policy = runs.choose_policy("watch", "What agents may change")
     one, other = st.columns(2)
     groups = agent_groups()
-    agents = [agent.name for group in groups.values() for agent in group]
-    first = one.selectbox("Agent", agents, index=agents.index("annealing-lines"), key="watch_agent")
-    second = other.selectbox("Beside it", [NOBODY, *agents], key="watch_second")
-    st.caption(AGENTS[first].about + (f"; {AGENTS[second].about}" if second in AGENTS else "") + ".")
+    about = {agent.name: agent.about for group in groups.values() for agent in group}
+    agents = list(about)
+    first = one.selectbox(
+        "Agent", agents, index=agents.index("annealing-lines"), format_func=short_name, key="watch_agent"
+    )
+    second = other.selectbox("Beside it", [NOBODY, *agents], format_func=short_name, key="watch_second")
+    st.caption(about[first] + (f"; {about[second]}" if second in about else "") + ".")
     with st.expander("What each agent does"):
         for heading, group in groups.items():
-            lines = [f"- **{agent.name}**: {runs.plain(agent.about)}" for agent in group]
+            lines = [f"- **{runs.plain(short_name(a.name))}**: {runs.plain(a.about)}" for a in group]
             st.markdown("\n".join([f"{heading}", "", *lines]))
+        for kind in KINDS.values():
+            if kind.hint and kind.title not in groups:
+                st.caption(kind.hint)
     one, two, three = st.columns(3)
     evaluations = one.number_input(
         "Programs", 1, MOST_EVALUATIONS, 200, key="watch_programs", help="So many are measured at most."

@@ -169,7 +169,7 @@ def table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
     """All programs of all runs, newest first: what the curves show."""
     rows = []
     for lane in lanes:
-        by_hash = {t.program: t for t, _, _ in thoughts(lane)}
+        by_hash = {t.program: t for t, _, _ in thoughts(lane) if t.program != t.parent}
         for entry in lane.entries:
             thought = by_hash.get(entry.hash)
             rows.append(
@@ -187,6 +187,7 @@ def table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
                     "chance": None if thought is None else thought.probability,
                     heat_name(lane): None if thought is None else thought.heat,
                     "expected": None if thought is None else thought.value,
+                    "words": "" if thought is None else thought.words,
                 }
             )
     return rows[::-1]

@@ -10,6 +10,7 @@ from typing import Any
 from agents.agent import Thought
 from agents.jobs import Entry, JobSpec, JobView
 from agents.jobs.recording import BY_HAND, Recording
+from agents.outside import cost_text
 from dojo_core.game import Game
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.speed import DRIFT_QUIET, SIGNS, apart
@@ -70,7 +71,7 @@ class Lane:
     def title(self) -> str:
         if self.spec.agent == BY_HAND:
             return "By hand"
-        return f"{self.spec.agent}, seed {self.spec.seed}"
+        return f"{short_name(self.spec.agent)}, seed {self.spec.seed}"
 
     @property
     def best(self) -> Entry | None:
@@ -103,6 +104,11 @@ class Lane:
         if seconds is None:
             return "–"
         return f"{seconds * 1e9:,.0f} ops" if self.spec.timing == "count" else seconds_text(seconds)
+
+
+def short_name(agent: str) -> str:
+    """Without where it answers."""
+    return agent.partition("@")[0]
 
 
 def from_one_start(lanes: Sequence[Lane]) -> list[Lane]:
@@ -222,6 +228,8 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
     if spec.agent != BY_HAND:
         elapsed = last.elapsed if last is not None else 0.0
         rows.append(("Seconds", f"{elapsed:.0f}", f"of {spec.seconds:.0f}"))
+    if (tokens := spent(lane)) is not None:
+        rows.append(("Tokens", *tokens))
     rows.append(("Began at", lane.time(first), ""))
     gain = first / best.seconds if first and best is not None and best.seconds else None
     rows.append(
@@ -238,6 +246,15 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
             ("This one", outcome, "" if effect is None else f"{tone(effect, lane)[0]} {ratio(effect)}")
         )
     return rows
+
+
+def spent(lane: Lane) -> tuple[str, str] | None:
+    """The tokens that a player's words took so far, and their cost; None of one that does not talk."""
+    said = [t for entry in lane.entries for t in entry.thoughts if t.tokens is not None]
+    if not said:
+        return None
+    costs = [t.cost for t in said if t.cost is not None]
+    return f"{sum(t.tokens or 0 for t in said):,}", f"cost {cost_text(sum(costs))}" if costs else ""
 
 
 def controls(lane: Lane) -> list[Json]:
@@ -301,7 +318,7 @@ def considered(lane: Lane) -> list[Json]:
     recent = Lane(lane.id, lane.spec, lane.entries[-400:], lane.state, "")
     for thought, entry, parent in reversed(thoughts(recent)):
         gain = None
-        if entry is not None and parent is not None and entry.seconds and parent.seconds:
+        if entry is not None and parent not in (None, entry) and entry.seconds and parent.seconds:
             gain = parent.seconds / entry.seconds
         status = "" if entry is None or entry.seconds is not None else entry.status.replace("_", " ")
         rows.append(
@@ -313,6 +330,7 @@ def considered(lane: Lane) -> list[Json]:
                 "ratio": status if gain is None else f"{tone(gain, lane)[0]} {ratio(gain)}",
                 "speed": "" if gain is None else tone(gain, lane)[1],
                 "expected": "" if thought.value is None else ratio(thought.value),
+                "words": thought.words,
             }
         )
         if len(rows) == CONSIDERED:
@@ -340,12 +358,17 @@ def _changed(entry: Entry, parent: Entry) -> str:
 
 def log(lane: Lane) -> list[Json]:
     """The last programs, newest first."""
-    parents = {t.program: parent for t, _, parent in thoughts(lane)}
-    return [logged(lane, entry, parents.get(entry.hash)) for entry in reversed(lane.entries[-LOGGED:])]
+    weighed = thoughts(lane)
+    parents = {t.program: parent for t, _, parent in weighed if t.program != t.parent}
+    words = {t.program: t.words for t, _, _ in weighed if t.words and t.program != t.parent}
+    return [
+        logged(lane, entry, parents.get(entry.hash), words.get(entry.hash, ""))
+        for entry in reversed(lane.entries[-LOGGED:])
+    ]
 
 
-def logged(lane: Lane, entry: Entry, parent: Entry | None) -> Json:
-    """A row of the log: what is new in the line, where it is known what it came from."""
+def logged(lane: Lane, entry: Entry, parent: Entry | None, words: str = "") -> Json:
+    """A row of the log: what is new in the line, where it is known what it came from; the player's words."""
     first = lane.reference
     gain = first / entry.seconds if first and entry.seconds else None
     outcome = lane.time(entry.seconds) if entry.seconds is not None else entry.status.replace("_", " ")
@@ -359,7 +382,7 @@ def logged(lane: Lane, entry: Entry, parent: Entry | None) -> Json:
         "move": _changed(entry, parent) if parent is not None else _last(entry),
         "time": outcome if gain is None else f"{tone(gain, lane)[0]} {outcome}",
         "tone": "failed" if failed else "" if gain is None else tone(gain, lane)[1],
-        "about": f"{count}. {entry.message}".strip(),
+        "about": "\n".join(filter(None, (f"{count}. {entry.message}".strip(), words))),
     }
 
 

@@ -160,9 +160,11 @@ class Lane {
         "Nothing yet. Passes follow the program's structure and weigh nothing; searches tell here what they chose.")));
       return;
     }
-    this.considered.replaceChildren(...rows.map((row) => el("tr", {},
-      el("td", { title: row.program }, row.program), el("td", { class: row.tone }, row.decision), el("td", { class: "number" }, row.chance),
-      el("td", { class: `number ${row.speed}` }, row.ratio), el("td", { class: "number" }, row.expected))));
+    this.considered.replaceChildren(...rows.flatMap((row) => [
+      el("tr", {},
+        el("td", { title: row.program }, row.program), el("td", { class: row.tone }, row.decision), el("td", { class: "number" }, row.chance),
+        el("td", { class: `number ${row.speed}` }, row.ratio), el("td", { class: "number" }, row.expected)),
+      row.words ? el("tr", { class: "words" }, el("td", { colspan: 5 }, row.words)) : null].filter(Boolean)));
   }
 
   /** The newest stands on top; who has scrolled down stays where he reads. */
