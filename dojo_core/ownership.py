@@ -1,4 +1,4 @@
-"""Whose a game is: a browser's, known by a secret that it keeps, or a login's.
+"""Whose a game is: a browser's, known by a secret that it keeps, a login's, or a program's that plays.
 
 An owner is a text that is kept beside the game. That of a browser holds a digest of its secret: neither the
 database nor a page shows what would let anybody else in. Games of a Dojo that knew no owners, and those that
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 
-BROWSER, LOGIN, VISITOR = "browser:", "login:", "visitor:"
-OWNED = (BROWSER, LOGIN, VISITOR)
+BROWSER, LOGIN, VISITOR, CLIENT = "browser:", "login:", "visitor:", "client:"
+OWNED = (BROWSER, LOGIN, VISITOR, CLIENT)
 
 
 def of_browser(secret: str) -> str:
@@ -26,6 +26,15 @@ def of_login(account: str) -> str:
 def of_visitor(session: str) -> str:
     """The owner that a session is whose browser keeps no secret: only as long as it lasts."""
     return VISITOR + session
+
+
+def of_client(name: str) -> str:
+    """The owner that a program is that plays by calls (dojo_core/calls), by the name that it gave."""
+    return CLIENT + name
+
+
+def is_client(owner: str) -> bool:
+    return owner.startswith(CLIENT)
 
 
 def is_nobodys(owner: str) -> bool:
@@ -45,8 +54,9 @@ def may_claim(owner: str, before: str, local: bool) -> bool:
 
 def name(owner: str) -> str:
     """An owner as a list shows it to others."""
-    if owner.startswith(LOGIN):
-        return owner.removeprefix(LOGIN)
+    for named in (LOGIN, CLIENT):
+        if owner.startswith(named):
+            return owner.removeprefix(named)
     return (owner or "–") if is_nobodys(owner) else "another browser"
 
 

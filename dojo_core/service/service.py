@@ -289,6 +289,31 @@ class Service:
             self._games.save(table, self._notes(table))
             return end
 
+    # ------------------------------------------------------------------ for programs that play
+
+    @property
+    def games(self) -> Games:
+        """Where games are begun, opened and kept."""
+        return self._games
+
+    @property
+    def attention(self) -> Attention:
+        """What can be said of a position, and what is known of its time."""
+        return self._attention
+
+    def begin(self, game: Game, owner: str) -> Table:
+        """A new game's table, its owner's; it is kept. Raises Refused where they have as many as they may."""
+        self._games.check_quota(owner, of_own_text=game.kernel is None)
+        table = self._games.table(game, owner)
+        self.keep(table)
+        return table
+
+    def keep(self, table: Table) -> None:
+        """Save a game as it is now. Raises Refused."""
+        with table.lock:
+            table.by = ""
+            self._games.save(table, self._notes(table))
+
     # ------------------------------------------------------------------ events
 
     def handle(self, player: Player, client: object, events: object) -> None:

@@ -1,0 +1,114 @@
+"""A client's seat at the game: who it is, the games that it has open, and its limits."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dojo_core.calls.call import Answer, CallFault
+from dojo_core.calls.registry import CALLS
+from dojo_core.faults import shortened, text_fault
+from dojo_core.game import Game, GameFull
+from dojo_core.measure.database import DatabaseFault
+from dojo_core.moves import IllegalMove, MoveSyntax
+from dojo_core.ownership import name as owner_name
+from dojo_core.ownership import of_client
+from dojo_core.program.expressions import TextError
+from dojo_core.service import Refused, Service
+from dojo_core.service.players import Table
+from dojo_core.spelling import meant
+
+log = logging.getLogger(__name__)
+
+LONGEST_NAME = 60  # characters of a client's name
+FAULT = "That did not work: a fault of the Dojo, noted in its log. The games are safe."
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one client may have: games open at once, seconds that it may wait for one measurement."""
+
+    open_games: int = 16
+    seconds: float = 300.0
+
+
+def cleaned(client: str) -> str:
+    """A client's name as lists and the board show it: printable, on a line, of bounded length."""
+    printable = "".join(c if c.isprintable() else " " for c in client[: 4 * LONGEST_NAME])
+    return " ".join(printable.split())[:LONGEST_NAME].strip() or "a program"
+
+
+class Desk:
+    """All calls of one client. Thread-safe; ``owner`` is whose its games are, by default the client's own."""
+
+    def __init__(self, service: Service, client: str, owner: str = "", limits: Limits = Limits()) -> None:
+        self.service, self.limits = service, limits
+        self.client = cleaned(client)
+        self.owner = owner or of_client(self.client)
+        self._open: OrderedDict[str, Table] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> Answer:
+        """Raises CallFault, and nothing else."""
+        known = CALLS.get(name)
+        try:
+            if known is None:
+                hint = meant(str(name)[:LONGEST_NAME], CALLS)
+                words = (
+                    f"There is no call {str(name)[:LONGEST_NAME]!r}. {hint} The calls: {', '.join(CALLS)}."
+                )
+                raise CallFault(" ".join(words.split()), "not_found")
+            return known(self, arguments)
+        except CallFault:
+            raise
+        except TextError as fault:
+            raise CallFault(text_fault(fault)) from fault
+        except (IllegalMove, Refused) as refusal:
+            raise CallFault(str(refusal), "refused") from refusal
+        except MoveSyntax as fault:
+            raise CallFault(shortened(str(fault))) from fault
+        except GameFull as full:
+            raise CallFault(str(full), "too_much") from full
+        except DatabaseFault as fault:
+            raise CallFault(str(fault), "missing") from fault
+        except Exception as fault:
+            log.exception("call %s failed", name)
+            raise CallFault(FAULT, "missing") from fault
+
+    # ------------------------------------------------------------------ games
+
+    def begin(self, game: Game) -> Table:
+        """A new game, kept as this client's. Raises Refused."""
+        return self._hold(self.service.begin(game, self.owner))
+
+    def table(self, game: str) -> Table:
+        """The table of a game to look at, as it is now: another process may have played in it. Raises
+        CallFault."""
+        try:
+            return self._hold(self.service.games.saved(game))
+        except Refused as refusal:
+            raise CallFault(f"{refusal} games() lists yours; open() begins one.", "not_found") from refusal
+
+    def own(self, game: str) -> Table:
+        """The same to change it. Raises CallFault where it is not this client's."""
+        table = self.table(game)
+        if table.owner != self.owner:
+            whose = owner_name(table.owner)
+            raise CallFault(
+                f"This game is not yours but {whose}'s: you can look at it, not change it. "
+                f'open(saved="{game}") plays on in a copy of your own.',
+                "refused",
+            )
+        return table
+
+    def _hold(self, table: Table) -> Table:
+        """Keep a table open; the one that was not used for longest is closed for it, its game is saved."""
+        with self._lock:
+            self._open[table.game.id] = table
+            self._open.move_to_end(table.game.id)
+            while len(self._open) > self.limits.open_games:
+                self._open.popitem(last=False)
+        return table
