@@ -72,8 +72,8 @@ def networks(
     """
     if not name:
         names = list(library.networks())
-        following = (written("networks", name=names[0]),)
-        return Answer(ended([f"Networks: {', '.join(names)}."], following), {"networks": names}, following)
+        first = written("networks", name=names[0])
+        return Answer(ended([f"Networks: {', '.join(names)}."], [first]), {"networks": names}, (first,))
     try:
         layers = described.layers_asked(name)
     except ValueError as fault:

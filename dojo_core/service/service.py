@@ -178,18 +178,23 @@ class Service:
         """Begin a game on a kernel and save it; its id. Raises Refused."""
         return self.take_in(self._games.from_kernel(kernel, shape, policy), owner)
 
-    def take_in(self, game: Game, owner: str = "", once: bool = False) -> str:
+    def take_in(self, game: Game, owner: str = "", once: bool = False, of: Table | None = None) -> str:
         """Save a game of somebody else's making as the owner's; its id.
 
-        ``once``: where the owner has it already and has changed nothing in it, it is that one.
+        ``once``: where the owner has it already and has changed nothing in it, it is that one. ``of``: where
+        it is a copy of one that stands here, so that its speed-ups stand on the same time of the start.
         """
         if once and self._games.kept_already(game, owner):
             self.branch(game.id, game.cursor, [], owner, go=True)
             return game.id
+        return self._taken(game, owner, of).game.id
+
+    def _taken(self, game: Game, owner: str, of: Table | None = None, client: str = "") -> Table:
         table = self._games.table(game, owner)
-        with table.lock:
-            self._games.save(table, self._notes(table))
-        return game.id
+        table.client = client
+        table.yardstick = None if of is None else feed.yardstick_of(of, None)
+        self.keep(table)
+        return table
 
     def copied(self, game: str) -> tuple[Game, Table]:
         """A saved game once more, as it is now, and the table that it was copied from. Raises Refused."""
@@ -314,15 +319,10 @@ class Service:
     def begin(self, game: Game, owner: str, client: str = "", of: Table | None = None) -> Table:
         """A new game's table, its owner's; it is kept. Raises Refused where they have as many as they may.
 
-        ``client``: the program that plays it. ``of``: where it is a copy of a game that stands here, so that
-        its speed-ups stand on the same time of the start.
+        ``client``: the program that plays it. ``of``: as ``take_in`` has it.
         """
         self._games.check_quota(owner, of_own_text=game.kernel is None)
-        table = self._games.table(game, owner)
-        table.client = client
-        table.yardstick = None if of is None else feed.yardstick_of(of, None)
-        self.keep(table)
-        return table
+        return self._taken(game, owner, of, client)
 
     def noted(self, table: Table) -> None:
         """Let lists tell what was measured of a game."""
