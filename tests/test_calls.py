@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from dojo_core.calls import CALLS, CallFault, Desk, Limits
+from dojo_core.calls.reference import page
 from dojo_core.measure.records import Records
 from dojo_core.ownership import of_browser
 from dojo_core.service import Service
 from dojo_core.service.wiring import RecordStore
+from tests.goldens import ROOT, Golden
 from tests.stand_ins import Bench, Kernels, Page
 
 JOIN, REUSE, SPLIT = "join_scopes t@0", "reuse_dims t 0", "split_scope t@0 2"
@@ -128,13 +130,17 @@ def test_what_no_call_takes_is_a_sentence(
 
 def test_every_call_says_what_it_takes_and_gives() -> None:
     assert set(CALLS) == {
-        "kernels", "networks", "open", "games", "show", "moves", "why", "recipes", "play", "take_back", "goto",
-        "measure", "hint", "compare", "save", "study", "export",
+        "kernels", "networks", "open", "games", "show", "moves", "why", "recipes", "play", "take_back",
+        "goto", "measure", "hint", "compare", "save", "study", "export",
     }  # fmt: skip
     for each in CALLS.values():
-        assert "Data: " in each.description and len(each.summary) < 110
+        assert "Data: " in each.description and len(each.summary) < 130
         assert all(p.schema.get("description") for p in each.parameters), each.name
         assert each.schema()["additionalProperties"] is False
+
+
+def test_the_page_of_all_calls_is_what_they_say(golden: Golden) -> None:
+    golden(ROOT / "docs" / "interface.md", page())
 
 
 def test_a_client_keeps_few_games_open_and_none_that_it_never_played(service: Service) -> None:
