@@ -49,6 +49,11 @@ def test_a_game_from_open_to_measured(desk: Desk) -> None:
     assert f"| 2 | `{REUSE}` |" in desk.call("study", {"game": game}).text
 
 
+def test_a_text_of_another_language_is_read_and_never_run(desk: Desk) -> None:
+    opened = desk.call("open", {"text": "ij,jk->ik", "sizes": {"i": 2, "j": 3, "k": 4}}).data
+    assert "y f32 [2, 4] heap" in opened["program"] and "i=2, j=3, k=4" in opened["told"][0]
+
+
 def test_play_stops_at_the_first_refusal_and_says_how_far_it_came(desk: Desk) -> None:
     game = begun(desk)
     stopped = desk.call("play", {"game": game, "moves": [SPLIT, "split_scope t@0 7", SPLIT]})
