@@ -95,6 +95,8 @@ def test_moves_are_timed_in_turns_without_being_played(desk: Desk) -> None:
     ]  # fmt: skip
     listed = desk.call("moves", {"game": game, "kind": "join_scopes"}).data["moves"]
     assert listed[0]["move"] == JOIN and listed[0]["seconds"] > 0
+    (recipe,) = desk.call("measure", {"game": game, "moves": ["fuse t@0"]}).data["moves"]
+    assert recipe["outcome"]["seconds"] == listed[0]["seconds"]  # it comes to the same program
     assert desk.call("show", {"game": game}).data["ply"] == 0
 
 
