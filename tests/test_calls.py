@@ -196,7 +196,10 @@ def test_a_person_watches_what_a_client_plays_elsewhere_and_takes_it_over(apart:
     desk, ann = apart
     game = begun(desk)
     desk.call("play", {"game": game, "moves": [JOIN]})
-    assert ann.service.poll(ann.player)  # the list of games is looked at again by itself
+    # the list of games is looked at again by itself, and sent where there is something new in it
+    assert ann.service.poll(ann.player)
+    first = ann.service.exchange(ann.player, "page", [], "start/0.0")["board"]
+    assert ann.service.exchange(ann.player, "page", [], first["version"])["board"] is None
     (card,) = ann.board["start"]["games"]
     assert (card["client"], card["yours"], card["taken"]) == ("Claude via MCP", False, True)
 
