@@ -18,15 +18,18 @@ from dojo_core.game import Game, GameFull
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.measure.speed import Speed
 from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
-from dojo_core.ownership import watching
+from dojo_core.ownership import is_client, watching
+from dojo_core.ownership import name as owner_name
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
+from dojo_core.service.comparing import Comparisons
 from dojo_core.service.drafts import draft, sizes_said
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games, follow
@@ -36,6 +39,7 @@ from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.queue import Bench, Outcome
 from dojo_core.service.sources import Kernels, SavedText, Store
 from dojo_core.service.view import Json
+from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +52,8 @@ FORK = " (fork)"  # at the end of a copy's title
 POLL = 0.5  # seconds between two looks of a page, while something is under way
 QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things
 WATCHING = 2.0  # at somebody else's game
+ALONG = 1.0  # at one that a program plays
+STARTING = 3.0  # at the start screen, where games that programs play may come
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
 
@@ -79,10 +85,14 @@ class Service:
         measure: bool = True,
         profile: Callable[[Any, Any], Any] | None = None,
         take_away: Callable[[Game], Json] = takeaway.parts,
+        comparisons: Comparisons | None = None,
     ) -> None:
-        """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
-        it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody asks."""
+        """``machine``: what else the machine does now. ``local``: only this machine's own people can
+        reach it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody
+        asks. ``comparisons``: where programs are compared with other implementations, for those who ask
+        by calls."""
         self._machine, self._take_away = machine, take_away
+        self.comparisons = comparisons
 
         def idle() -> bool:
             return not machine().busy
@@ -180,11 +190,14 @@ class Service:
         if once and self._games.kept_already(game, owner):
             self.branch(game.id, game.cursor, [], owner, go=True)
             return game.id
+        return self._taken(game, owner, of).game.id
+
+    def _taken(self, game: Game, owner: str, of: Table | None = None, client: str = "") -> Table:
         table = self._games.table(game, owner)
+        table.client = client
         table.yardstick = None if of is None else feed.yardstick_of(of, None)
-        with table.lock:
-            self._games.save(table, self._notes(table))
-        return game.id
+        self.keep(table)
+        return table
 
     def copied(self, game: str) -> tuple[Game, Table]:
         """A saved game once more, as it is now, and the table that it was copied from. Raises Refused."""
@@ -198,16 +211,16 @@ class Service:
         if table is not None:
             with table.lock:
                 copy = Game.from_text(table.game.to_text())
-            self.seat(player, self._fork(copy, table, player.owner))
+            self.seat(player, self.copy(copy, table, player.owner).game.id)
 
     def fork(self, game: str, owner: str) -> str:
         """A copy of a saved game under a new id; gives the id. Raises Refused."""
-        return self._fork(*self.copied(game), owner)
+        return self.copy(*self.copied(game), owner).game.id
 
-    def _fork(self, copy: Game, table: Table, owner: str) -> str:
+    def copy(self, copy: Game, of: Table, owner: str, client: str = "") -> Table:
+        """The table of a game that is a copy of one that stands here; titled so. Raises Refused."""
         copy.title = f"{copy.title.removesuffix(FORK)[: 80 - len(FORK)]}{FORK}"
-        self._games.check_quota(owner, of_own_text=copy.kernel is None)
-        return self.take_in(copy, owner, of=table)
+        return self.begin(copy, owner, client, of)
 
     def seat(self, player: Player, game: str, measuring: bool | None = None) -> None:
         """Put a player at the table of a saved game, measured or not (None: as it was). Raises Refused."""
@@ -243,6 +256,11 @@ class Service:
         """What is known of programs measured against a table's start, from the records too."""
         self._attention.remember(table, hashes)
         return list(self.queue.of(table.key).results(table.key, hashes))
+
+    def speeds(self, table: Table, against: str, hashes: Sequence[str]) -> list[Speed | None]:
+        """How many times as fast programs are as the one of hash ``against``; None while one has no time."""
+        steady = backend(table.game.target).clock().steady
+        return self.queue.of(table.key).speeds(table.key, against, hashes, steady)
 
     def game_text(self, game: str) -> str:
         """A saved game as its text, with what has been played in it so far. Raises Refused."""
@@ -288,6 +306,37 @@ class Service:
             table.by = ""
             self._games.save(table, self._notes(table))
             return end
+
+    # ------------------------------------------------------------------ for programs that play
+
+    @property
+    def games(self) -> Games:
+        """Where games are begun, opened and kept."""
+        return self._games
+
+    @property
+    def attention(self) -> Attention:
+        """What can be said of a position, and what is known of its time."""
+        return self._attention
+
+    def begin(self, game: Game, owner: str, client: str = "", of: Table | None = None) -> Table:
+        """A new game's table, its owner's; it is kept. Raises Refused where they have as many as they may.
+
+        ``client``: the program that plays it. ``of``: as ``take_in`` has it.
+        """
+        self._games.check_quota(owner, of_own_text=game.kernel is None)
+        return self._taken(game, owner, of, client)
+
+    def noted(self, table: Table) -> None:
+        """Let lists tell what was measured of a game."""
+        if self._to_note(table):
+            self.keep(table)
+
+    def keep(self, table: Table) -> None:
+        """Save a game as it is now. Raises Refused."""
+        with table.lock:
+            table.by = ""
+            self._games.save(table, self._notes(table))
 
     # ------------------------------------------------------------------ events
 
@@ -352,6 +401,8 @@ class Service:
                 player.forgotten = None
             case "fork":
                 self.play_on(player)
+            case "take_over":
+                self._take_over(player, client)
             case "rename":
                 self._games.rename(text_of("game"), text_of("title"), player.owner)
             case "look_again":
@@ -368,6 +419,16 @@ class Service:
                 with player.table.lock:
                     self._apply_at(player, player.table, client, kind, event)
 
+    def _take_over(self, player: Player, client: str) -> None:
+        """Let the player have the game that they watch a program play."""
+        watched = player.table
+        if watched is None or watched.source is None:
+            return
+        self._games.take_over(watched.game.id, player.owner)
+        self.seat(player, watched.game.id, measuring=True)
+        words = f"This game is yours now. {owner_name(watched.owner)} is told so when it plays on."
+        self._tell(player, words, client, "info")
+
     def _begin(self, player: Player, game: Game, measuring: bool | None = None) -> None:
         self._games.check_quota(player.owner, of_own_text=game.kernel is None)
         table = self._games.table(game, player.owner)
@@ -383,16 +444,19 @@ class Service:
         player.measuring = True
 
     def _note(self, player: Player) -> None:
-        """Save the game where something was measured since its last move: lists tell its best."""
         table = player.table
-        if table is not None and table.source is None:
-            with table.lock:
-                if len(table.game.positions) > 1 and self._notes(table) != table.noted:
-                    self._save(player, table)
+        if table is not None and self._to_note(table):
+            self._save(player, table)
+
+    def _to_note(self, table: Table) -> bool:
+        """Was something measured since the game's last move, so that lists have another best to tell?"""
+        with table.lock:
+            of_its_owner = table.source is None and len(table.game.positions) > 1
+            return of_its_owner and self._notes(table) != table.noted
 
     def _notes(self, table: Table) -> str:
         speed_up = feed.speed_up(table, self.queue.of(table.key))
-        return saved_games.notes(speed_up, table.measuring, table.yardstick)
+        return saved_games.notes(speed_up, table.measuring, table.yardstick, table.client)
 
     def _save(self, player: Player, table: Table) -> None:
         if table.source is None and self._games.save(table, self._notes(table)):
@@ -549,14 +613,20 @@ class Service:
         """
         if self.polling(player):
             return POLL
-        return WATCHING if player.watching else QUIET_POLL if self.awaits_quiet(player) else None
+        if player.table is None:
+            return STARTING if self._games.local else None
+        if player.watching:
+            return ALONG if is_client(player.table.owner) else WATCHING
+        return QUIET_POLL if self.awaits_quiet(player) else None
 
     def exchange(self, player: Player, client: object, events: object, version: object) -> Json:
         """A page's events, and what it is told then: the times, and the board where it has another one than
         that of ``version``. A page that does not know what it shows says an empty version."""
         with player.lock:
             self.handle(player, client, events)
-            same = player.table is not None and version == self.board_version(player)
+            # What events come to on the start screen, no version tells: an error, a draft.
+            told = player.table is not None or not events
+            same = told and version == self.board_version(player)
             board = None if same else self.board(player)
             poll = self.poll(player)  # asked before the feed: the last poll brings all there is
             return {"board": board, "feed": self.feed(player), "poll": poll}
@@ -570,9 +640,19 @@ class Service:
         """Changes whenever ``board`` would show something else."""
         table = player.table
         if table is None:
-            return "start"
-        follow(table)
+            return f"start/{self._games.of_clients(player.owner)}"
+        self._follow(table)
         return f"{table.game.id}/{table.game.cursor}/{table.changes}/{player.ready}/{player.measuring}"
+
+    def _follow(self, table: Table) -> None:
+        """Bring a table where a game is watched up to what was played, and of a program's game to the times
+        that it has had taken: in another process, perhaps."""
+        self._games.look_again(table)
+        follow(table)
+        if table.source is not None and is_client(table.owner):
+            with table.lock:
+                hashes = [position.program.hash for position in table.game.positions.values()]
+            self._attention.remember(table, hashes)
 
     def board(self, player: Player) -> Json:
         """What stands on the board: the start screen, or a position with its moves and history.
@@ -590,11 +670,12 @@ class Service:
             }
             if table is None:
                 return {"view": "start", **common, "start": board.start_screen(self._games, player)}
-            follow(table)
+            self._follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                position = board.position(player, table, analysis)
+                taken = table.source is not None and self._games.may_take_over(table.owner, player.owner)
+                position = board.position(player, table, analysis, taken)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
                 shown = pinned.texts(player)
@@ -615,7 +696,7 @@ class Service:
             table = player.table
             if table is None:
                 return {"view": "start", **common}
-            follow(table)
+            self._follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)

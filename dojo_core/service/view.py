@@ -103,6 +103,7 @@ def profile_view(told: Profile) -> Json:
     return {
         "parts": {
             path_text(part.path): {
+                "text": part.text,
                 "share": part.share,
                 "bound": part.bound,
                 "source": part.source,

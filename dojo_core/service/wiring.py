@@ -81,8 +81,9 @@ class RecordStore:
     def give_game(self, game: str, before: str, owner: str) -> None:
         self._records.give_game(game, before, owner)
 
-    def recent_games(self, limit: int, owner: str) -> list[SavedText]:
-        return [_saved(game) for game in self._records.games(owner, limit, nobodys=True)]
+    def recent_games(self, limit: int, owner: str, clients: bool = False) -> list[SavedText]:
+        games = self._records.games(owner, limit, nobodys=True, clients=clients)
+        return [_saved(game) for game in games]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
         origin = backend(workload.target).clock().origin
@@ -199,8 +200,8 @@ def assemble(analysis: Analysis) -> Json:
 
 
 def profiled(analysis: Analysis, workload: Workload) -> Json:
-    """Where the time of a position goes: of each node its share, what bounds it and a sentence; of the
-    assembly the rows that take most."""
+    """Where the time of a position goes: of each node its text, its share, what bounds it and a sentence;
+    of the assembly the rows that take most."""
     try:
         with backend(analysis.target).measurer() as measurer:
             told = measurer.profile(workload, analysis.program)
@@ -260,18 +261,19 @@ def open_service(
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     for each in backends():
         each.learn(records)
-    store, library = RecordStore(records), KernelLibrary()
+    store, library, comparisons = RecordStore(records), KernelLibrary(), Comparisons(home / "comparisons")
     return Service(
         store,
         library,
         lambda: MeasurerBench(records),
         lines,
         assemble,
-        MachineLimits(records, Comparisons(home / "comparisons")),
+        MachineLimits(records, comparisons),
         advise,
         machine_now,
         local,
         measure,
         profiled,
         partial(parts, records=records),
+        comparisons,
     )
