@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LONGEST = 200  # characters of an argument that says nothing else
 MOST = 100  # entries of a list that says nothing else
 
-Code = Literal["bad_request", "not_found", "refused", "too_much", "missing"]
+Code = Literal["bad_request", "not_found", "refused", "too_much", "missing", "fault"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class CallFault(Exception):
 
     ``code``: ``bad_request`` (arguments that no call of this name takes), ``not_found`` (a game, kernel,
     position or place that is not there), ``refused`` (an illegal move, a game of somebody else), ``too_much``
-    (a limit of the client's), ``missing`` (what is not installed, or not to be had on this machine).
+    (a limit of the client's), ``missing`` (what is not installed, or not to be had on this machine), ``fault``
+    (one of the Dojo's own, noted in its log).
     """
 
     def __init__(self, sentence: str, code: Code = "bad_request") -> None:

@@ -76,7 +76,7 @@ class Desk:
             raise CallFault(str(fault), "missing") from fault
         except Exception as fault:
             log.exception("call %s failed", name)
-            raise CallFault(FAULT, "missing") from fault
+            raise CallFault(FAULT, "fault") from fault
 
     # ------------------------------------------------------------------ games
 
