@@ -37,7 +37,7 @@ def described(calls: Iterable[Call], open_to_all: Iterable[str]) -> Json:
         "info": {
             "title": "The Dojo",
             "version": version(),
-            "description": "The game's calls: moves transform programs and keep their meaning; time is the score.",
+            "description": "The calls of the game: moves transform programs, time is the score.",
         },
         "security": [{"token": []}],
         "paths": paths,

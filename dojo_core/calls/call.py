@@ -36,8 +36,8 @@ class CallFault(Exception):
 
     ``code``: ``bad_request`` (arguments that no call of this name takes), ``not_found`` (a game, kernel,
     position or place that is not there), ``refused`` (an illegal move, a game of somebody else), ``too_much``
-    (a limit of the client's), ``missing`` (what is not installed, or not to be had on this machine), ``fault``
-    (one of the Dojo's own, noted in its log).
+    (a limit of the client's), ``missing`` (what is not installed, or not to be had on this machine),
+    ``fault`` (one of the Dojo's own, noted in its log).
     """
 
     def __init__(self, sentence: str, code: Code = "bad_request") -> None:
