@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from agents.doors.gate import BadToken, the_token
 from agents.doors.http import api
-from agents.doors.seats import Seats
+from agents.doors.seats import USUAL, Allowance, Seats
 from agents.passes import pass_moves
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import Failure, err, out
@@ -69,7 +69,7 @@ def serve(
 
 
 @contextmanager
-def open_seats(by: str) -> Iterator[Seats]:
+def open_seats(by: str, allowance: Allowance = USUAL) -> Iterator[Seats]:
     """Seats at this user's games, closed at the end."""
 
     def advise(game: Game) -> tuple[Move, ...]:
@@ -77,7 +77,7 @@ def open_seats(by: str) -> Iterator[Seats]:
 
     # Nothing is measured before somebody asks: a door may stand open all day.
     service = open_service(LINES_FOLDER, advise, measure=False)
-    seats = Seats(service, by)
+    seats = Seats(service, by, allowance)
     try:
         yield seats
     finally:

@@ -26,8 +26,8 @@ Context = ServerRequestContext[object]
 
 INSTRUCTIONS = """The Dojo is a game about making numerical kernels fast. A game begins with a naive
 program. A move transforms it and keeps what it computes, so that no program that you reach is wrong: a move
-that would change the results is refused, with the reason. The score is the time that the compiled program takes,
-measured on this machine.
+that would change the results is refused, with the reason. The score is the time that the compiled program
+takes, measured on this machine.
 
 Begin with open, read the program, list the legal moves or recipes, play some, measure. What made it slower is
 taken back; every position stays in the game's tree. What you play can be watched on the Dojo's board."""

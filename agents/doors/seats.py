@@ -31,6 +31,9 @@ class Allowance:
     at_once: int = 4
 
 
+USUAL = Allowance()
+
+
 class Busy(Exception):
     """A client asks for more than it may; ``seconds``: when to ask again."""
 
@@ -76,7 +79,7 @@ class Seat:
 class Seats:
     """The clients of a door. ``by``: how they came, which their names say ("Ada's script via HTTP")."""
 
-    def __init__(self, service: Service, by: str, allowance: Allowance = Allowance()) -> None:
+    def __init__(self, service: Service, by: str, allowance: Allowance = USUAL) -> None:
         self._service, self._by, self._allowance = service, by, allowance
         self._seats: OrderedDict[str, Seat] = OrderedDict()
         self._workers = ThreadPoolExecutor(allowance.at_once, thread_name_prefix="call")
