@@ -23,8 +23,9 @@ Code = Literal["bad_request", "not_found", "refused", "too_much", "missing", "fa
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call says: ``text``, compact, ends with the next useful call; ``data``: the same as JSON-able
-    values, as the call's documentation names them; ``next``: calls that help most now, as they are written."""
+    """What a call says: ``text``, compact, ends with the next useful call; ``data``: the same as
+    JSON-able values, as the call's documentation names them; ``next``: calls that help most now, as they
+    are written."""
 
     text: str
     data: Json

@@ -99,6 +99,7 @@ class Analysis:
         self._moves: tuple[Move, ...] | None = None
         self._rows: list[Json] | None = None
         self._successors: list[Successor] | None = None
+        self._asked: dict[str, Program] = {}  # what single moves lead to, by their text
         self._blocked: list[Json] | None = None
         self._opens: dict[str, list[str]] = {}
         self._code_view: Json | None = None
@@ -154,7 +155,20 @@ class Analysis:
                 after = apply(self.program, move, target=self.target, policy=self.policy)
                 successors.append(Successor(move, after.lean()))
             self._successors = successors
+            self._asked |= {str(each.move): each.program for each in successors}
         return self._successors
+
+    def successor(self, move: str) -> Program:
+        """What one move leads to, kept. Raises IllegalMove or MoveSyntax."""
+        known = self.known_successor(move)
+        if known is None:
+            known = apply(self.program, move, target=self.target, policy=self.policy).lean()
+            self._asked[move] = known
+        return known
+
+    def known_successor(self, move: str) -> Program | None:
+        """The same, if that has been found out."""
+        return self._asked.get(move)
 
     @property
     def known_blocked(self) -> list[Json] | None:

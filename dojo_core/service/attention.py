@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game, Position
@@ -18,6 +19,7 @@ from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
 from dojo_core.service.sources import Store
+from dojo_core.service.view import Json
 from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
@@ -148,6 +150,41 @@ class Attention:
         if player.assembly and analysis.assembly is None and self._assemble is not None:
             self._late(player, table, analysis, "assembly", partial(self._assemble, analysis))
 
+    def made(
+        self, table: Table, analysis: Analysis, part: Literal["assembly", "profile"], seconds: float
+    ) -> Json | None:
+        """A part of an analysis, made between measurements; None where it is not there after so many
+        seconds."""
+        assemble, profile = self._assemble, self._profile
+        if (assemble if part == "assembly" else profile) is None:
+            return {"error": f"Nothing makes the {part} here."}
+        done = threading.Event()
+
+        def make() -> Any:
+            if part == "assembly":
+                return assemble and assemble(analysis)
+            return profile and profile(analysis, table.workload)
+
+        def work() -> None:
+            try:
+                if getattr(analysis, part) is None:
+                    setattr(analysis, part, make())
+            except Exception:
+                log.exception("no %s", part)
+                setattr(analysis, part, {"error": f"The {part} could not be made; the log says why."})
+            finally:
+                done.set()
+
+        if getattr(analysis, part) is None:
+            self._queue.of(table.key).errand(f"{part}/{id(done)}", work)
+            done.wait(seconds)
+        made: Json | None = getattr(analysis, part)
+        return made
+
+    def advised(self, game: Game) -> Hint | None:
+        """What a pass would play at a game's cursor; None where there is no pass to ask."""
+        return None if self._advise is None else advised_hint((game.id, game.cursor), game, self._advise)
+
     def _late(
         self, player: Player, table: Table, analysis: Analysis, part: str, make: Callable[[], Any]
     ) -> None:
@@ -249,11 +286,9 @@ class Attention:
         if not player.measuring or clock.kind == "elsewhere":
             self._queue.drop(player.id)
             return
-        steady = clock.steady
 
         def task(position: Position) -> Task:
-            program = position.program
-            return Task(table.key, table.workload, program, program.hash, _moves_to(game, position), steady)
+            return task_of(table, position.program, moves_to(game, position))
 
         tasks = [(SELF, task(game.current)), (START, task(game.positions[0]))]
         tasks += [(REST_OF_LINE, task(p)) for p in game.line()[1:-1]]
@@ -261,7 +296,7 @@ class Attention:
         pinned = player.pinned
         if pinned is not None and pinned.table.key == table.key:
             program = pinned.analysis.program
-            there = Task(table.key, table.workload, program, program.hash, pinned.line, steady)
+            there = task_of(table, program, pinned.line)
             if program.hash != game.current.program.hash:
                 tasks.append((LOOKED_AT, there))  # in turns with the board, as a move is that is looked at
         tasks.sort(key=lambda task: task[0])
@@ -278,10 +313,7 @@ class Attention:
         seen: dict[str, int] = {}
         ranked: list[tuple[tuple[int, int, int, int], Task]] = []
         chosen = player.selection
-        moves_here, steady = (
-            _moves_to(table.game, table.game.current),
-            backend(table.game.target).clock().steady,
-        )
+        moves_here = moves_to(table.game, table.game.current)
         for row, successor in zip(analysis.rows, successors, strict=True):
             name = successor.move.name
             rank, place = OTHER, 0
@@ -296,13 +328,18 @@ class Attention:
             turn = seen.get(name, 0)
             seen[name] = turn + 1
             line = f"{moves_here}\n{row['text']}" if moves_here else row["text"]
-            program = successor.program
-            task = Task(table.key, table.workload, program, program.hash, line, steady)
+            task = task_of(table, successor.program, line)
             ranked.append(((rank, turn // 2, likelihood(name), place), task))
         ranked.sort(key=lambda entry: entry[0])
         return [(rank, task) for (rank, *_), task in ranked]
 
 
-def _moves_to(game: Game, position: Position) -> str:
+def task_of(table: Table, program: Program, line: str) -> Task:
+    """A program of a table's kernel to measure; ``line``: the moves from the start to it, one a line."""
+    steady = backend(table.game.target).clock().steady
+    return Task(table.key, table.workload, program, program.hash, line, steady)
+
+
+def moves_to(game: Game, position: Position) -> str:
     """The moves from the start to a position, one a line, as a record keeps them."""
     return "\n".join(str(p.move) for p in game.line(position.id)[1:])

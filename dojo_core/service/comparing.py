@@ -23,6 +23,7 @@ from typing import Any
 from dojo_core.bench.summary import summary
 from dojo_core.bounded_json import read_object
 from dojo_core.files import write_text
+from dojo_core.game import Game
 from dojo_core.launch import module_command
 from dojo_core.measure.machine import this_machine
 from dojo_core.system import end_group
@@ -51,6 +52,15 @@ class Contender:
     details: str = ""
     policy: str = "reassoc"
     moves: int | None = None
+
+
+def board_contender(game: Game) -> Contender | None:
+    """The position where a game stands; None at its start."""
+    if game.current.parent is None:
+        return None
+    moves = len(game.line()) - 1
+    text = game.current.program.text
+    return Contender("program", f"the board, move {moves}", text, policy=game.policy, moves=moves)
 
 
 @dataclass(frozen=True)

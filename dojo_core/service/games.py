@@ -164,6 +164,7 @@ class Games:
         table = self.table(game, saved.player)
         table.measuring = saved_games.measured(saved.text)
         table.yardstick = yardstick.read(saved.text)
+        table.client = saved_games.client_in(saved.text)
         table.noted = saved_games.notes_in(saved.text)
         table.stored = saved.text
         return table

@@ -41,7 +41,7 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service import saved_games
 from dojo_core.service.attention import OTHER
-from dojo_core.service.comparing import Comparisons, Contender
+from dojo_core.service.comparing import Comparisons, Contender, board_contender
 from dojo_core.service.games import workload_key
 from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
@@ -269,13 +269,8 @@ class Library:
     def contenders(self, game: Game, owner: str) -> list[Contender]:
         """What can be compared with a game: lines, records, the owner's games, other implementations."""
         contenders = [Contender("start", "start"), Contender("heuristic", "heuristic")]
-        current = game.current
-        if current.parent is not None:
-            moves = len(game.line()) - 1
-            text = current.program.text
-            contenders.append(
-                Contender("program", f"the board, move {moves}", text, policy=game.policy, moves=moves)
-            )
+        here = board_contender(game)
+        contenders += [] if here is None else [here]
         for name, line in recorded_lines().items():
             if game.kernel is not None and line.kernel == game.kernel:
                 contenders.append(Contender("line", f"line {name}", line=name, policy=line.policy))

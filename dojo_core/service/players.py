@@ -34,6 +34,7 @@ class Table:
     key: str  # names the workload in the queue
     work: tuple[float, float] = (0.0, 0.0)  # FLOPs and bytes of one run
     owner: str = ""  # dojo_core/ownership.py
+    client: str = ""  # the program that plays it, as it calls itself; empty: a person does
     source: Table | None = None  # of the game that is watched here
     followed: tuple[int, int] | None = None  # the source's changes and cursor that are shown here
     lock: threading.RLock = field(default_factory=threading.RLock)

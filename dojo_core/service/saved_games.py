@@ -1,8 +1,8 @@
 """Saved games as a list shows them, read from their texts without replaying them.
 
 Beside a game's own text the store keeps notes as comments at its end, which a reader of games passes over:
-the best speed-up known when it was saved, the start's time that it stands on, and that it is not to be
-measured.
+the best speed-up known when it was saved, the start's time that it stands on, that it is not to be
+measured, and which program plays it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,27 @@ LISTED = 500  # games that a page is told of
 
 _BEST = re.compile(r"^# best speed-up (\d+(?:\.\d+)?)$", re.MULTILINE)
 _UNMEASURED = "# measuring is off"
+_CLIENT = re.compile(r"^# played by (.+)$", re.MULTILINE)
 
 
-def notes(best: float | None, measuring: bool, yardstick: Outcome | None = None) -> str:
-    """What is kept beside a game's text; ``yardstick``: the start's time that speed-ups stand on."""
+def notes(best: float | None, measuring: bool, yardstick: Outcome | None = None, client: str = "") -> str:
+    """What is kept beside a game's text; ``yardstick``: the start's time that speed-ups stand on;
+    ``client``: the program that plays it, on a line."""
     lines = [] if best is None else [f"# best speed-up {best:.4f}"]
     lines += [] if yardstick is None else [noted(yardstick)]
+    lines += [f"# played by {client}"] if client else []
     return "".join(line + "\n" for line in lines + ([] if measuring else [_UNMEASURED]))
 
 
 def notes_in(text: str) -> str:
     """The notes of a stored text."""
     return "".join(line + "\n" for line in text.splitlines() if line.startswith("# "))
+
+
+def client_in(text: str) -> str:
+    """The program that a stored text says to be played by; empty where a person plays."""
+    found = _CLIENT.search(text)
+    return found[1] if found else ""
 
 
 def measured(text: str) -> bool:
@@ -55,6 +64,7 @@ def cards(games: Iterable[SavedText]) -> list[Json]:
             "last": what.line[-1],
             "best": what.best,
             "when": when(game.updated),
+            "client": client_in(game.text),
         }
         for game, what in outlined
         if what.line

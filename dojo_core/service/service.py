@@ -18,6 +18,7 @@ from dojo_core.game import Game, GameFull
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.measure.speed import Speed
 from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
@@ -27,6 +28,7 @@ from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
+from dojo_core.service.comparing import Comparisons
 from dojo_core.service.drafts import draft, sizes_said
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games, follow
@@ -36,6 +38,7 @@ from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.queue import Bench, Outcome
 from dojo_core.service.sources import Kernels, SavedText, Store
 from dojo_core.service.view import Json
+from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +82,14 @@ class Service:
         measure: bool = True,
         profile: Callable[[Any, Any], Any] | None = None,
         take_away: Callable[[Game], Json] = takeaway.parts,
+        comparisons: Comparisons | None = None,
     ) -> None:
-        """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
-        it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody asks."""
+        """``machine``: what else the machine does now. ``local``: only this machine's own people can
+        reach it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody
+        asks. ``comparisons``: where programs are compared with other implementations, for those who ask
+        by calls."""
         self._machine, self._take_away = machine, take_away
+        self.comparisons = comparisons
 
         def idle() -> bool:
             return not machine().busy
@@ -180,11 +187,14 @@ class Service:
         if once and self._games.kept_already(game, owner):
             self.branch(game.id, game.cursor, [], owner, go=True)
             return game.id
+        return self._taken(game, owner, of).game.id
+
+    def _taken(self, game: Game, owner: str, of: Table | None = None, client: str = "") -> Table:
         table = self._games.table(game, owner)
+        table.client = client
         table.yardstick = None if of is None else feed.yardstick_of(of, None)
-        with table.lock:
-            self._games.save(table, self._notes(table))
-        return game.id
+        self.keep(table)
+        return table
 
     def copied(self, game: str) -> tuple[Game, Table]:
         """A saved game once more, as it is now, and the table that it was copied from. Raises Refused."""
@@ -198,16 +208,16 @@ class Service:
         if table is not None:
             with table.lock:
                 copy = Game.from_text(table.game.to_text())
-            self.seat(player, self._fork(copy, table, player.owner))
+            self.seat(player, self.copy(copy, table, player.owner).game.id)
 
     def fork(self, game: str, owner: str) -> str:
         """A copy of a saved game under a new id; gives the id. Raises Refused."""
-        return self._fork(*self.copied(game), owner)
+        return self.copy(*self.copied(game), owner).game.id
 
-    def _fork(self, copy: Game, table: Table, owner: str) -> str:
+    def copy(self, copy: Game, of: Table, owner: str, client: str = "") -> Table:
+        """The table of a game that is a copy of one that stands here; titled so. Raises Refused."""
         copy.title = f"{copy.title.removesuffix(FORK)[: 80 - len(FORK)]}{FORK}"
-        self._games.check_quota(owner, of_own_text=copy.kernel is None)
-        return self.take_in(copy, owner, of=table)
+        return self.begin(copy, owner, client, of)
 
     def seat(self, player: Player, game: str, measuring: bool | None = None) -> None:
         """Put a player at the table of a saved game, measured or not (None: as it was). Raises Refused."""
@@ -243,6 +253,11 @@ class Service:
         """What is known of programs measured against a table's start, from the records too."""
         self._attention.remember(table, hashes)
         return list(self.queue.of(table.key).results(table.key, hashes))
+
+    def speeds(self, table: Table, against: str, hashes: Sequence[str]) -> list[Speed | None]:
+        """How many times as fast programs are as the one of hash ``against``; None while one has no time."""
+        steady = backend(table.game.target).clock().steady
+        return self.queue.of(table.key).speeds(table.key, against, hashes, steady)
 
     def game_text(self, game: str) -> str:
         """A saved game as its text, with what has been played in it so far. Raises Refused."""
@@ -301,12 +316,18 @@ class Service:
         """What can be said of a position, and what is known of its time."""
         return self._attention
 
-    def begin(self, game: Game, owner: str) -> Table:
-        """A new game's table, its owner's; it is kept. Raises Refused where they have as many as they may."""
+    def begin(self, game: Game, owner: str, client: str = "", of: Table | None = None) -> Table:
+        """A new game's table, its owner's; it is kept. Raises Refused where they have as many as they may.
+
+        ``client``: the program that plays it. ``of``: as ``take_in`` has it.
+        """
         self._games.check_quota(owner, of_own_text=game.kernel is None)
-        table = self._games.table(game, owner)
-        self.keep(table)
-        return table
+        return self._taken(game, owner, of, client)
+
+    def noted(self, table: Table) -> None:
+        """Let lists tell what was measured of a game."""
+        if self._to_note(table):
+            self.keep(table)
 
     def keep(self, table: Table) -> None:
         """Save a game as it is now. Raises Refused."""
@@ -408,16 +429,19 @@ class Service:
         player.measuring = True
 
     def _note(self, player: Player) -> None:
-        """Save the game where something was measured since its last move: lists tell its best."""
         table = player.table
-        if table is not None and table.source is None:
-            with table.lock:
-                if len(table.game.positions) > 1 and self._notes(table) != table.noted:
-                    self._save(player, table)
+        if table is not None and self._to_note(table):
+            self._save(player, table)
+
+    def _to_note(self, table: Table) -> bool:
+        """Was something measured since the game's last move, so that lists have another best to tell?"""
+        with table.lock:
+            of_its_owner = table.source is None and len(table.game.positions) > 1
+            return of_its_owner and self._notes(table) != table.noted
 
     def _notes(self, table: Table) -> str:
         speed_up = feed.speed_up(table, self.queue.of(table.key))
-        return saved_games.notes(speed_up, table.measuring, table.yardstick)
+        return saved_games.notes(speed_up, table.measuring, table.yardstick, table.client)
 
     def _save(self, player: Player, table: Table) -> None:
         if table.source is None and self._games.save(table, self._notes(table)):

@@ -203,8 +203,8 @@ def assemble(analysis: Analysis) -> Json:
 
 
 def profiled(analysis: Analysis, workload: Workload) -> Json:
-    """Where the time of a position goes: of each node its share, what bounds it and a sentence; of the
-    assembly the rows that take most."""
+    """Where the time of a position goes: of each node its text, its share, what bounds it and a sentence;
+    of the assembly the rows that take most."""
     try:
         with backend(analysis.target).measurer() as measurer:
             told = measurer.profile(workload, analysis.program)
@@ -213,6 +213,7 @@ def profiled(analysis: Analysis, workload: Workload) -> Json:
     return {
         "parts": {
             path_text(part.path): {
+                "text": part.text,
                 "share": part.share,
                 "bound": part.bound,
                 "source": part.source,
@@ -276,18 +277,19 @@ def open_service(
     records.prune_games(time.time() - EMPTY_GAMES_SECONDS)
     for each in backends():
         each.learn(records)
-    store, library = RecordStore(records), KernelLibrary()
+    store, library, comparisons = RecordStore(records), KernelLibrary(), Comparisons(home / "comparisons")
     return Service(
         store,
         library,
         lambda: MeasurerBench(records),
         lines,
         assemble,
-        MachineLimits(records, Comparisons(home / "comparisons")),
+        MachineLimits(records, comparisons),
         advise,
         machine_now,
         local,
         measure,
         profiled,
         partial(parts, records=records),
+        comparisons,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.program.tree import Program
@@ -50,11 +50,7 @@ def _group(number: int, group: Group, seconds: Sequence[float | None]) -> list[s
     if group.note:
         lines += [group.note, ""]
     lines += _change(group.before, group.after)
-    lines += ["", "| | move | time | against the start |", "|--:|---|--:|--:|"]
-    for step in group.steps:
-        time, start = seconds[step.number], seconds[0]
-        ratio = f"{start / time:.3g}×" if time and start else ""
-        lines.append(f"| {step.number} | `{step.move}` | {_time(time)} | {ratio} |")
+    lines += ["", *move_table([(step.number, step.move) for step in group.steps], seconds)]
     if first == last:
         return lines
     lines += ["", f"<details><summary>What each of these {len(group.steps)} moves changes</summary>", ""]
@@ -63,6 +59,25 @@ def _group(number: int, group: Group, seconds: Sequence[float | None]) -> list[s
         lines += [f"{step.number}: `{step.move}`", "", *_change(before, step.program), ""]
         before = step.program
     return [*lines, "</details>"]
+
+
+def _time(seconds: float | None) -> str:
+    return "no C for it" if seconds is None else seconds_text(seconds)
+
+
+def move_table(
+    moves: Sequence[tuple[int, str]],
+    seconds: Sequence[float | None],
+    told: Callable[[float | None], str] = _time,
+) -> list[str]:
+    """Moves by their numbers, from 1, as lines of a table; ``seconds`` of the start and after each move of the
+    whole line, ``told`` as it says."""
+    lines = ["| | move | time | against the start |", "|--:|---|--:|--:|"]
+    for number, move in moves:
+        time, start = seconds[number], seconds[0]
+        ratio = f"{start / time:.3g}×" if time and start else ""
+        lines.append(f"| {number} | `{move}` | {told(time)} | {ratio} |")
+    return lines
 
 
 def _program(program: Program) -> list[str]:
@@ -78,10 +93,6 @@ def _change(before: Program, after: Program) -> list[str]:
         if not line.startswith(("---", "+++", "@@"))
     ]
     return ["```diff", *(f"{line[0]} {line[1:]}" for line in changed), "```"]
-
-
-def _time(seconds: float | None) -> str:
-    return "no C for it" if seconds is None else seconds_text(seconds)
 
 
 def _total(seconds: Sequence[float | None]) -> str:
