@@ -4,7 +4,7 @@ The door is the real one, with records, measurer and queue, in a home of its own
 come from its own description (``openapi.json``), sequences of calls from the links in it; api_hooks.py makes
 the valid ones reach games. Every check of schemathesis is on: no answer that is not described, no status of
 500 and more, nothing valid refused for its form, nothing invalid taken, no answer without the token. At the
-end every game that was begun is read from the records, and the log has no fault.
+end every game in which moves were played is read from the records, and the log has no fault.
 
 Exits with 1 where something was found; schemathesis tells what, with a line of curl that shows it again.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 
 import uvicorn
 
-BEGUN = "begun"  # of the home: the games begun, a line each (benchmarks/api_hooks.py)
+PLAYED = "played"  # of the home: games in which moves were played, a line each (benchmarks/api_hooks.py)
 SETTINGS = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "404", "409", "422", "429"]
@@ -66,18 +66,21 @@ def tried(home: Path, minutes: float, seed: int, only: list[str]) -> int:
             f"http://127.0.0.1:{listener.getsockname()[1]}/openapi.json",
             "--header", f"Authorization: Bearer {TOKEN}",
             "--seed", str(seed), "--max-time", str(round(60 * minutes)),
-            "--checks", "all", "--continue-on-failure", "--no-color", "--request-timeout", "400",
+            "--checks", "all", "--continue-on-failure", "--no-color", "--request-timeout", "400", "--max-response-time", "400",
             "--suppress-health-check", "all", "--generation-database", "none",
             *(word for call in only for word in ("--include-operation-id", call)),
         ]  # fmt: skip
-        environment = {**os.environ, "SCHEMATHESIS_HOOKS": "benchmarks.api_hooks"}
-        ended = subprocess.run(command, env=environment, check=False).returncode
+        here = os.pathsep.join([str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "SCHEMATHESIS_HOOKS": "benchmarks.api_hooks", "PYTHONPATH": here}
+        # where it keeps what it found, so that nothing stays here
+        ended = subprocess.run(command, env=environment, cwd=home, check=False).returncode
         server.should_exit = True
         thread.join()
     kept = {each.id: each.text for each in Records(home / "records.sqlite").games(None, 1_000_000)}
     for text in kept.values():
         Game.from_text(text)
-    lost = set((home / BEGUN).read_text().split()) - set(kept)
+    played = home / PLAYED
+    lost = (set(played.read_text().split()) if played.exists() else set()) - set(kept)
     log = home / "dojo.log"
     faults = re.findall(r"^.* ERROR .*$", log.read_text() if log.exists() else "", re.MULTILINE)
     took = time.monotonic() - began

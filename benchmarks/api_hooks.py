@@ -18,7 +18,7 @@ from dojo_core import kernels
 SHAPES = {"softmax": "4x8", "relu": "8x8", "matmul": "4x8x8", "add": "8x8", "layernorm": "4x8"}
 TEXT = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
 KEPT = 64
-BEGUN = "begun"  # the file beside the records that lists the games begun
+PLAYED = "played"  # the file beside the records that lists the games in which moves were played
 
 drawn = random.Random(0)
 games: list[str] = []
@@ -57,9 +57,10 @@ def after_call(context: Any, case: Any, response: Any) -> None:
     data = response.json()["data"]
     if case.path.endswith("/open"):
         games.append(data["game"])
-        with (Path(os.environ["DOJO_HOME"]) / BEGUN).open("a") as file:
-            file.write(f"{data['game']}\n")
         del games[:-KEPT]
+    if case.path.endswith("/play"):
+        with (Path(os.environ["DOJO_HOME"]) / PLAYED).open("a") as file:
+            file.write(f"{data['game']}\n")
     if case.path.endswith("/moves"):
         moves.extend(_texts(data))
         del moves[:-KEPT]

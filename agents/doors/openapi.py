@@ -7,6 +7,7 @@ from typing import Any
 
 from agents.doors.faults import FAULTS
 from dojo_core.calls import Call
+from dojo_core.calls.call import LONGEST
 from dojo_core.version import version
 
 Json = dict[str, Any]
@@ -169,6 +170,8 @@ def _exact(schema: Json) -> Json:
     for inner in ("items", "additionalProperties"):
         if isinstance(exact.get(inner), dict):
             exact[inner] = _exact(exact[inner])
+    if exact["type"] == "object":
+        exact["propertyNames"] = {"pattern": _TEXT, "maxLength": LONGEST}
     return exact
 
 

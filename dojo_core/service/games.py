@@ -233,8 +233,8 @@ class Games:
         with table.lock:
             table.game.title = title
             saved = self._store.load_game(game_id)
-            assert saved is not None
-            self.save(table, saved_games.notes_in(saved.text))
+            # one that was deleted meanwhile is kept again, as it is once something is played in it
+            self.save(table, table.noted if saved is None else saved_games.notes_in(saved.text))
 
     def kept_already(self, game: Game, owner: str) -> bool:
         """Has an owner this very game, not changed since it came?
