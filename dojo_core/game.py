@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dojo_core.moves.core import Context, IllegalMove, Move, Refusal
 from dojo_core.moves.legality import context, outcome
@@ -78,6 +78,16 @@ class Replay:
 def _same(first: Context, second: Context) -> bool:
     """The very program, its nodes' provenance included, which equal programs may differ in."""
     return first.program is second.program and first == second
+
+
+def _twin(known: Game | None, at: int | None, step: Step) -> Position | None:
+    """The position that a step leads to in a known game from one of its positions, if it was played there."""
+    if known is None or at is None:
+        return None
+    for child in known.children(at):
+        if (child.move, child.origin, child.references) == (step.move, step.origin, step.references):
+            return child
+    return None
 
 
 def followed(context: Context, step: Step) -> Move | None:
@@ -375,14 +385,18 @@ class Game:
         return "\n".join(lines) + "\n"
 
     @staticmethod
-    def from_text(text: str, gone: list[Entry] | None = None) -> Game:
+    def from_text(text: str, gone: list[Entry] | None = None, known: Game | None = None) -> Game:
         """Read a game's text. Raises TextError where it is none, or where a move does not replay.
 
         With a list ``gone``, moves that do not replay are put there and left out, with all that follows them.
+        ``known``: the same game as it was before or after, whose moves need not be found out again.
         """
         reader = _Lines(text)
         facts = reader.facts()
         start = reader.start()
+        twins: dict[int, int] = {}  # positions of the known game that are the same
+        if known is not None and known.start.text == start.text and known.policy == facts["policy"]:
+            start, twins = known.start, {0: 0} if known.target == facts["target"] else {}
         try:
             if "processor" in facts:
                 bring(facts["target"], facts["processor"])
@@ -420,6 +434,13 @@ class Game:
                 step = Step(parse_move(words), int(origin or position), read_provenance(provenances))
             except MoveSyntax as error:
                 raise TextError(str(error), "Correct the move.", number, 1, line) from error
+            twin = _twin(known, twins.get(numbers[parent]), step)
+            if known is not None and twin is not None:
+                game._go(replace(twin, id=game._next_id(), parent=numbers[parent], children=[]))
+                twins[game.cursor] = twin.id
+                numbers[int(position)] = game.cursor
+                previous = int(position)
+                continue
             entry, move = game._replayed(numbers[parent], step)
             if move is None and gone is not None:
                 lost.add(int(position))

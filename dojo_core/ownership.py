@@ -52,6 +52,12 @@ def may_claim(owner: str, before: str, local: bool) -> bool:
     return owner == LOGIN + before or (local and owner.startswith((BROWSER, LOGIN)))
 
 
+def may_take_over(owner: str, before: str, local: bool) -> bool:
+    """May ``owner`` have a game of ``before`` when they ask for it: a program's, where all who come in are at
+    the machine that it plays on (``local``)?"""
+    return is_client(before) and local and owner.startswith((BROWSER, LOGIN))
+
+
 def name(owner: str) -> str:
     """An owner as a list shows it to others."""
     for named in (LOGIN, CLIENT):
@@ -62,5 +68,8 @@ def name(owner: str) -> str:
 
 def watching(owner: str) -> str:
     """What is said to whoever opens a game of this owner without being it."""
-    whose = "has no owner" if is_nobodys(owner) else f"belongs to {name(owner)}"
+    if is_client(owner):
+        whose = f"is played by {name(owner)}"
+    else:
+        whose = "has no owner" if is_nobodys(owner) else f"belongs to {name(owner)}"
     return f"This game {whose}: you can watch it, not change it. Play on in a copy of your own (Fork)."

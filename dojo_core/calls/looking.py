@@ -84,12 +84,15 @@ def show(
 ) -> Answer:
     """Show a position: its program, its generated code, its assembly, or where its time goes.
 
-    Data: ``game``, ``position``, ``what``; ``lines`` of this ``page`` of ``pages``. Of a profile, ``parts``:
-    of each node's path its ``share``, ``bound``, ``source`` and a ``sentence``; and a ``note``.
+    Data: ``game``, ``position``, ``ply``, ``yours``, ``what``; ``lines`` of this ``page`` of ``pages``.
+    Of a profile, ``parts``: of each node's path its ``share``, ``bound``, ``source`` and a ``sentence``;
+    and a ``note``.
     """
     table = desk.table(game)
     analysis, number = looked_at(desk, table, at)
-    told_before: Json = {"game": game, "position": number, "what": what}
+    with table.lock:
+        at_ply, yours = ply(table.game, number), table.owner == desk.owner
+    told_before: Json = {"game": game, "position": number, "ply": at_ply, "yours": yours, "what": what}
     if what == "profile":
         profile = _late(desk, table, analysis, "profile")
         lines = [profile["note"]]
@@ -104,11 +107,13 @@ def show(
         lines = _lines(desk, table, analysis, what)
     shown, pages = paged(lines, page, LINES)
     shown = [shortened_line(line) for line in shown]
+    data = told_before | {"lines": [*shown], "page": page, "pages": pages} | more
     following = [written("moves", game=game)]
     if page < pages:
         following.insert(0, written("show", game=game, what=what, at=number, page=page + 1))
     head = f"{what.capitalize()} of position {number}" + (f", page {page} of {pages}" if pages > 1 else "")
-    data = told_before | {"lines": shown, "page": page, "pages": pages} | more
+    if not yours:
+        shown.append(desk.whose(table))
     return Answer(ended([f"{head}:", *shown], following), data, tuple(following))
 
 

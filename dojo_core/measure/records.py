@@ -22,7 +22,7 @@ from dojo_core.measure.conditions import Conditions, worth
 from dojo_core.measure.database import Database, NewerVersion, twice
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.rescue import UNREADABLE, Row
-from dojo_core.ownership import OWNED
+from dojo_core.ownership import CLIENT, OWNED
 from dojo_core.program.dependence import POLICIES
 
 SCHEMA_VERSION = 3
@@ -462,14 +462,16 @@ class Records(Database):
                 "UPDATE games SET player = ? WHERE id = ? AND player = ?", (player, game_id, before)
             )
 
-    def games(self, player: str | None = None, limit: int = 100, nobodys: bool = False) -> list[SavedGame]:
+    def games(
+        self, player: str | None = None, limit: int = 100, nobodys: bool = False, clients: bool = False
+    ) -> list[SavedGame]:
         """The games of a player (or of all), last played first; with ``nobodys`` also those that belong to
-        nobody (dojo_core/ownership.py)."""
+        nobody, with ``clients`` those that programs play (dojo_core/ownership.py)."""
         free = " AND ".join("player NOT LIKE ?" for _ in OWNED)
         rows = self._rows(
-            f"SELECT * FROM games WHERE ? IS NULL OR player = ? OR (? AND {free}) "
+            f"SELECT * FROM games WHERE ? IS NULL OR player = ? OR (? AND {free}) OR (? AND player LIKE ?) "
             "ORDER BY updated DESC LIMIT ?",
-            player, player, nobodys, *(f"{prefix}%" for prefix in OWNED), limit,
+            player, player, nobodys, *(f"{prefix}%" for prefix in OWNED), clients, f"{CLIENT}%", limit,
         )  # fmt: skip
         return [_game(row) for row in rows]
 

@@ -52,7 +52,11 @@ def start_screen(games: Games, player: Player) -> Json:
             for name, words, sentence in targets()
         ],
         "games": [
-            {**card, "yours": games.may_change(game.player, player.owner)}
+            {
+                **card,
+                "yours": games.may_change(game.player, player.owner),
+                "taken": games.may_take_over(game.player, player.owner),
+            }
             for game in games.recent(saved_games.LISTED, player.owner)
             for card in saved_games.cards([game])
         ],
@@ -89,8 +93,8 @@ def sheet(game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, i
     }
 
 
-def position(player: Player, table: Table, analysis: Analysis) -> Json:
-    """The position at the cursor. The table is locked."""
+def position(player: Player, table: Table, analysis: Analysis, taken: bool = False) -> Json:
+    """The position at the cursor; ``taken``: may the player take the game over? The table is locked."""
     game = table.game
     clock, words = backend(game.target).clock(), backend(game.target).words
     return {
@@ -103,6 +107,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "by": table.by, "changes": table.changes,
             "doubt": "" if game.kernel else program_doubt(game.start) or "",
             "watching": "" if table.source is None else watching(table.owner),
+            "client": table.client, "taken": taken,
         },
         **sheet(game, game.current, analysis, table.hues),
         "assembly": analysis.assembly if player.assembly else None,

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,14 +19,14 @@ from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
 from dojo_core.measure.database import DatabaseFault
-from dojo_core.ownership import may_claim, watching
+from dojo_core.ownership import is_client, may_claim, may_take_over, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.drafts import program_of
-from dojo_core.service.merging import merge
+from dojo_core.service.merging import lines, merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends
@@ -33,6 +34,7 @@ from dojo_core.targets.registry import target as target_named
 
 log = logging.getLogger(__name__)
 
+LOOK_AGAIN = 0.5  # seconds between two looks at what another process saved of a game that is watched
 KEPT_GAMES, KEPT_OWN = 500, 100  # with moves, of one player; and on kernels of their own among them
 
 POLICIES = (
@@ -69,7 +71,7 @@ class Games:
         self, store: Store, kernels: Kernels, lines: Path | None, local: bool = False, measure: bool = True
     ) -> None:
         self._store = store
-        self._local = local
+        self.local = local
         self._measure = measure
         self._kernels = kernels
         self._lines = lines
@@ -91,9 +93,14 @@ class Games:
         return {kernel.name: "x".join(map(str, kernel.within(memory))) for kernel in known}
 
     def recent(self, limit: int, owner: str) -> Sequence[SavedText]:
-        """The games changed last of an owner, and nobody's; newest first, those of lessons left out."""
-        games = self._store.recent_games(2 * limit, owner)
+        """The games changed last of an owner, nobody's, and, where only this machine's people come in, those
+        that programs play; newest first, those of lessons left out."""
+        games = self._store.recent_games(2 * limit, owner, self.local)
         return [game for game in games if not game.id.startswith(SCHOOL_GAMES)][:limit]
+
+    def of_clients(self, owner: str) -> float:
+        """When a game was changed last that a program plays; 0 where an owner sees none."""
+        return max((g.updated for g in self.recent(1, owner) if is_client(g.player)), default=0.0)
 
     def line_files(self) -> list[Path]:
         return sorted(self._lines.glob("*.line")) if self._lines is not None else []
@@ -135,9 +142,30 @@ class Games:
             raise Refused(watching(table.owner))
         return table
 
+    def take_over(self, game_id: str, owner: str) -> None:
+        """Make a game that a program plays the owner's. Raises Refused."""
+        table = self.saved(game_id)
+        if not may_take_over(owner, table.owner, self.local):
+            raise Refused(watching(table.owner))
+        self._store.give_game(game_id, table.owner, owner)
+
+    def look_again(self, view: Table) -> None:
+        """Bring in what another process has saved meanwhile of a game that is watched."""
+        source, now = view.source, time.monotonic()
+        if source is None or now - view.looked < LOOK_AGAIN:
+            return
+        view.looked = now
+        saved = self._store.load_game(source.game.id)
+        with source.lock:
+            if saved is None or saved.text == source.stored:
+                return
+            source.owner = saved.player
+            _take_in(source, saved.text, along=is_client(saved.player))
+            source.yardstick = yardstick.read(saved.text) or source.yardstick
+
     def _claimed(self, game_id: str, owner: str) -> Table:
         table = self.saved(game_id)
-        if may_claim(owner, table.owner, self._local):
+        if may_claim(owner, table.owner, self.local):
             self._store.give_game(game_id, table.owner, owner)
             table = self.saved(game_id)
         return table
@@ -148,7 +176,11 @@ class Games:
 
     def may_change(self, before: str, owner: str) -> bool:
         """May an owner change a game of ``before``: is it theirs, or nobody's so that they may claim it?"""
-        return before == owner or may_claim(owner, before, self._local)
+        return before == owner or may_claim(owner, before, self.local)
+
+    def may_take_over(self, before: str, owner: str) -> bool:
+        """May an owner have a game of ``before`` that a program plays?"""
+        return may_take_over(owner, before, self.local)
 
     def _opened(self, game_id: str, saved: SavedText | None) -> Table:
         if saved is None:
@@ -216,7 +248,7 @@ class Games:
         saved = self._store.load_game(game_id)
         if saved is None:
             raise Refused("This game is deleted already.")
-        if not self.may_change(saved.player, owner):
+        if not (self.may_change(saved.player, owner) or self.may_take_over(saved.player, owner)):
             raise Refused(watching(saved.player))
         self._store.delete_game(game_id)
         return saved
@@ -357,8 +389,11 @@ def begun(program: Program, kernel: str | None, shape: str, target: str, policy:
 
 def watched(source: Table) -> Table:
     """A table to watch a game at."""
-    view = Table(source.game, source.workload, source.key, source.work, source.owner, source=source)
-    view.measuring = source.measuring
+    view = Table(
+        source.game, source.workload, source.key, source.work, source.owner, source.client, source=source
+    )
+    # A program has measured what it asks for; the times that it waits for come first.
+    view.measuring = source.measuring and not is_client(source.owner)
     view.roofline, view.torch, view.limited = source.roofline, source.torch, source.limited
     follow(view)
     return view
@@ -373,6 +408,7 @@ def follow(view: Table) -> None:
     if source is None:
         return
     with view.lock, source.lock:
+        view.owner = source.owner
         state = (source.changes, source.game.cursor)
         if state == view.followed:
             return
@@ -383,14 +419,20 @@ def follow(view: Table) -> None:
         view.changes, view.followed = source.changes, state
 
 
-def _take_in(table: Table, text: str) -> bool:
-    """Bring into a table's game, which is locked, what another process saved. Raises Refused."""
+def _take_in(table: Table, text: str, along: bool = False) -> bool:
+    """Bring into a table's game, which is locked, what another process saved; the cursor stays, unless it
+    goes ``along``. Raises Refused."""
     if text == table.stored:
         return False
-    if _played(text) == _played(table.stored):  # only its cursor was moved
+    if not along and _played(text) == _played(table.stored):  # only its cursor was moved
         table.stored = text
         return False
-    merged = merge(table.game, Game.from_text(table.stored), Game.from_text(text))
+    game = table.game
+    theirs = Game.from_text(text, known=game)
+    merged = merge(game, Game.from_text(table.stored, known=game), theirs)
+    if along:
+        moves = tuple(str(position.move) for position in theirs.line()[1:])
+        game.cursor = lines(game)[moves].id
     table.stored = text
     table.changes += 1
     table.by = ""

@@ -36,6 +36,7 @@ class Table:
     owner: str = ""  # dojo_core/ownership.py
     client: str = ""  # the program that plays it, as it calls itself; empty: a person does
     source: Table | None = None  # of the game that is watched here
+    looked: float = 0.0  # when the store was asked what became of the source
     followed: tuple[int, int] | None = None  # the source's changes and cursor that are shown here
     lock: threading.RLock = field(default_factory=threading.RLock)
     hues: dict[Provenance, int] = field(default_factory=dict)

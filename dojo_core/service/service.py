@@ -22,7 +22,8 @@ from dojo_core.measure.speed import Speed
 from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
-from dojo_core.ownership import watching
+from dojo_core.ownership import is_client, watching
+from dojo_core.ownership import name as owner_name
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
@@ -51,6 +52,8 @@ FORK = " (fork)"  # at the end of a copy's title
 POLL = 0.5  # seconds between two looks of a page, while something is under way
 QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things
 WATCHING = 2.0  # at somebody else's game
+ALONG = 1.0  # at one that a program plays
+STARTING = 3.0  # at the start screen, where games that programs play may come
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
 
@@ -398,6 +401,8 @@ class Service:
                 player.forgotten = None
             case "fork":
                 self.play_on(player)
+            case "take_over":
+                self._take_over(player, client)
             case "rename":
                 self._games.rename(text_of("game"), text_of("title"), player.owner)
             case "look_again":
@@ -413,6 +418,16 @@ class Service:
             case kind if player.table is not None:
                 with player.table.lock:
                     self._apply_at(player, player.table, client, kind, event)
+
+    def _take_over(self, player: Player, client: str) -> None:
+        """Let the player have the game that they watch a program play."""
+        watched = player.table
+        if watched is None or watched.source is None:
+            return
+        self._games.take_over(watched.game.id, player.owner)
+        self.seat(player, watched.game.id, measuring=True)
+        words = f"This game is yours now. {owner_name(watched.owner)} is told so when it plays on."
+        self._tell(player, words, client, "info")
 
     def _begin(self, player: Player, game: Game, measuring: bool | None = None) -> None:
         self._games.check_quota(player.owner, of_own_text=game.kernel is None)
@@ -598,7 +613,11 @@ class Service:
         """
         if self.polling(player):
             return POLL
-        return WATCHING if player.watching else QUIET_POLL if self.awaits_quiet(player) else None
+        if player.table is None:
+            return STARTING if self._games.local else None
+        if player.watching:
+            return ALONG if is_client(player.table.owner) else WATCHING
+        return QUIET_POLL if self.awaits_quiet(player) else None
 
     def exchange(self, player: Player, client: object, events: object, version: object) -> Json:
         """A page's events, and what it is told then: the times, and the board where it has another one than
@@ -619,9 +638,19 @@ class Service:
         """Changes whenever ``board`` would show something else."""
         table = player.table
         if table is None:
-            return "start"
-        follow(table)
+            return f"start/{self._games.of_clients(player.owner)}"
+        self._follow(table)
         return f"{table.game.id}/{table.game.cursor}/{table.changes}/{player.ready}/{player.measuring}"
+
+    def _follow(self, table: Table) -> None:
+        """Bring a table where a game is watched up to what was played, and of a program's game to the times
+        that it has had taken: in another process, perhaps."""
+        self._games.look_again(table)
+        follow(table)
+        if table.source is not None and is_client(table.owner):
+            with table.lock:
+                hashes = [position.program.hash for position in table.game.positions.values()]
+            self._attention.remember(table, hashes)
 
     def board(self, player: Player) -> Json:
         """What stands on the board: the start screen, or a position with its moves and history.
@@ -639,11 +668,12 @@ class Service:
             }
             if table is None:
                 return {"view": "start", **common, "start": board.start_screen(self._games, player)}
-            follow(table)
+            self._follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                position = board.position(player, table, analysis)
+                taken = table.source is not None and self._games.may_take_over(table.owner, player.owner)
+                position = board.position(player, table, analysis, taken)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
                 shown = pinned.texts(player)
@@ -664,7 +694,7 @@ class Service:
             table = player.table
             if table is None:
                 return {"view": "start", **common}
-            follow(table)
+            self._follow(table)
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)

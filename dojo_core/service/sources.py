@@ -44,8 +44,9 @@ class Store(Protocol):
         """How many games with moves a player has, and how many of them on kernels of their own."""
         ...
 
-    def recent_games(self, limit: int, owner: str) -> Sequence[SavedText]:
-        """The games changed last of an owner, and nobody's; newest first."""
+    def recent_games(self, limit: int, owner: str, clients: bool = False) -> Sequence[SavedText]:
+        """The games changed last of an owner, and nobody's; with ``clients`` also those that programs play;
+        newest first."""
         ...
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]: ...

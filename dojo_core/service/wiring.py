@@ -81,8 +81,9 @@ class RecordStore:
     def give_game(self, game: str, before: str, owner: str) -> None:
         self._records.give_game(game, before, owner)
 
-    def recent_games(self, limit: int, owner: str) -> list[SavedText]:
-        return [_saved(game) for game in self._records.games(owner, limit, nobodys=True)]
+    def recent_games(self, limit: int, owner: str, clients: bool = False) -> list[SavedText]:
+        games = self._records.games(owner, limit, nobodys=True, clients=clients)
+        return [_saved(game) for game in games]
 
     def known(self, workload: Any, hashes: Sequence[str]) -> dict[str, Outcome]:
         origin = backend(workload.target).clock().origin

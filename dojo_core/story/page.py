@@ -70,8 +70,8 @@ def move_table(
     seconds: Sequence[float | None],
     told: Callable[[float | None], str] = _time,
 ) -> list[str]:
-    """Moves by their numbers, from 1, as lines of a table; ``seconds`` of the start and after each move of the
-    whole line, ``told`` as it says."""
+    """Moves by their numbers, from 1, as lines of a table; ``seconds`` of the start and after each move
+    of the whole line, ``told`` as it says."""
     lines = ["| | move | time | against the start |", "|--:|---|--:|--:|"]
     for number, move in moves:
         time, start = seconds[number], seconds[0]

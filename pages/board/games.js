@@ -31,7 +31,8 @@ class GamesDialog {
 
   row(game) {
     const send = (kind, fields = {}) => this.board.send(kind, { game: game.id, ...fields });
-    const others = game.yours ? {} : { disabled: "", title: "This game is not yours: open it, and play on in a copy" };
+    const others = game.yours ? {} : { disabled: "", title: game.taken ? "A program plays this game: open it to take it over" : "This game is not yours: open it, and play on in a copy" };
+    const erase = game.taken ? {} : others;
     const rename = (to) => { this.renaming = to; this.update(); };
     if (this.renaming === game.id) {
       const field = el("input", { class: "field", value: game.title, maxlength: "80", "aria-label": "Title" });
@@ -47,7 +48,7 @@ class GamesDialog {
       el("button", { class: "game-open", type: "button", onclick: () => { this.board.dialogs.box.close(); send("open"); } },
         ...gameWords(game)),
       el("button", { class: "small", type: "button", "aria-label": `Rename ${game.title}`, onclick: () => rename(game.id), ...others }, "Rename"),
-      el("button", { class: "small", type: "button", "aria-label": `Delete ${game.title}`, onclick: () => send("forget"), ...others }, "Delete"));
+      el("button", { class: "small", type: "button", "aria-label": `Delete ${game.title}`, onclick: () => send("forget"), ...erase }, "Delete"));
   }
 }
 
@@ -55,7 +56,8 @@ class GamesDialog {
 function gameWords(game) {
   const kernel = game.kernel && !game.title.includes(game.kernel) ? [game.kernel] : [];
   const best = game.best ? [`best ${ratio(game.best)}`] : [];
+  const client = game.client ? [`played by ${game.client}`] : [];
   return [el("strong", {}, game.title),
-    el("span", { class: "quiet" }, [...kernel, plural(game.moves, "move"), ...best, game.when].join(" · ")),
+    el("span", { class: "quiet" }, [...kernel, plural(game.moves, "move"), ...best, ...client, game.when].join(" · ")),
     el("code", { class: "quiet last", title: game.last }, `… ${game.last}`)];
 }

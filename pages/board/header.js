@@ -45,8 +45,9 @@ class Header {
     this.queueBox = el("div", { class: "queue" }, el("div", { class: "queue-line" }, this.queue, b.measure), this.progress);
     this.banner = el("div", { class: "banner", role: "alert", hidden: true },
       el("span", {}, ""), el("button", { class: "small", type: "button", onclick: () => board.send(this.remedy) }, ""));
+    this.over = el("button", { class: "small", type: "button", title: "The game is yours from then on; the program is told so when it plays on", onclick: act("take_over") }, "Take over");
     this.watched = el("div", { class: "watched", role: "status", hidden: true },
-      el("span", {}, ""),
+      el("span", {}, ""), this.over,
       el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
     this.doubt = el("div", { class: "doubt", role: "status", hidden: true });
     this.navs = el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch);
@@ -61,7 +62,8 @@ class Header {
     const { game, position, history } = this.board.data;
     for (const each of [this.buttons.fresh, this.buttons.hint, this.buttons.review]) show(each, !this.board.data.embedded); // a lesson has its own
     put(this.title, game.title);
-    this.about.replaceChildren(...game.rules.flatMap(([words, about], n) => [n ? " · " : "", el("span", { title: about }, words)]));
+    const rules = game.client ? [...game.rules, [`played by ${game.client}`, "A program plays or played this game, by calls"]] : game.rules;
+    this.about.replaceChildren(...rules.flatMap(([words, about], n) => [n ? " · " : "", el("span", { title: about }, words)]));
     for (const name of ["gain", "best"]) show(this.metric[name].root, game.timed);
     const line = history.line;
     const at = line.indexOf(position.id);
@@ -69,6 +71,7 @@ class Header {
     const { watching } = this.board;
     show(this.watched, Boolean(watching));
     put(this.watched.firstChild, watching);
+    show(this.over, Boolean(game.taken));
     if (watching) this.buttons.undo.disabled = true;
     show(this.doubt, Boolean(game.doubt));
     put(this.doubt, game.doubt);
