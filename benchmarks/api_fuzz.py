@@ -66,7 +66,8 @@ def tried(home: Path, minutes: float, seed: int, only: list[str]) -> int:
             f"http://127.0.0.1:{listener.getsockname()[1]}/openapi.json",
             "--header", f"Authorization: Bearer {TOKEN}",
             "--seed", str(seed), "--max-time", str(round(60 * minutes)),
-            "--checks", "all", "--continue-on-failure", "--no-color", "--request-timeout", "400", "--max-response-time", "400",
+            "--checks", "all", "--continue-on-failure", "--no-color", "--request-timeout", "400",
+            "--max-response-time", "400",
             "--suppress-health-check", "all", "--generation-database", "none",
             *(word for call in only for word in ("--include-operation-id", call)),
         ]  # fmt: skip

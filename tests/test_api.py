@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from agents.doors.gate import BadToken, the_token
 from agents.doors.http import api
 from agents.doors.seats import Allowance, Seats
 from dojo_core.calls import CALLS
+from dojo_core.package_data import document_path
 from tests.doors import seated
 from tests.stand_ins import Bench
 
@@ -95,6 +97,13 @@ def test_every_call_is_described_with_all_that_can_go_wrong(program: Api) -> Non
         jsonschema.Draft202012Validator.check_schema(
             operation["responses"]["200"]["content"]["application/json"]["schema"]
         )
+
+
+def test_the_page_tells_every_fault() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \| `(\w+)` \|", document_path("api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {code: int(status) for status, code in rows} == {c: f.status for c, f in faults.FAULTS.items()}
 
 
 @pytest.mark.parametrize(

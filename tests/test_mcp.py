@@ -137,7 +137,7 @@ def test_two_clients_play_at_once_each_its_own_games(seats: Seats) -> None:
 
 
 def test_nonsense_is_answered_with_sentences(seats: Seats) -> None:
-    """A model that has misunderstood everything: each tool, with arguments of every wrong kind, and some right."""
+    """A model that has misunderstood everything: each tool, with arguments of every wrong kind."""
     drawn = random.Random(1)
 
     async def asked() -> None:
@@ -166,8 +166,8 @@ def test_nonsense_is_answered_with_sentences(seats: Seats) -> None:
 def junk(drawn: random.Random, game: str) -> Any:
     return drawn.choice(
         (None, True, -1, 0, 7, 10**30, 0.5, float("nan"), "", game, "relu", "y@1", "'; DROP TABLE games; --",
-         "vectorize y@1", "\x00", "\ud800", "é" * 5000, [], [[]], ["join_scopes"], [game, None], {}, {"a": {"b": 1}},
-         "import os", "{0}", "../../etc/passwd")
+         "vectorize y@1", "\x00", "\ud800", "é" * 5000, [], [[]], ["join_scopes"], [game, None], {},
+         {"a": {"b": 1}}, "import os", "{0}", "../../etc/passwd")
     )  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def test_documents_and_moves_are_resources(seats: Seats) -> None:
             templates = (await player.list_resource_templates()).resource_templates
             assert [each.name for each in templates] == ["move", "game"]
             for uri in ("dojo://docs/../../pyproject", "file:///etc/passwd", "dojo://games/none"):
-                with pytest.raises(MCPError, match="There is no|is not there|no such game"):
+                with pytest.raises(MCPError, match="There is no"):
                     await player.read_resource(uri)
 
     asyncio.run(read())
@@ -245,7 +245,9 @@ def test_a_player_over_stdio_comes_to_a_measured_end(tmp_path: Path) -> None:
 def test_over_http_nobody_comes_in_without_the_token_or_from_another_site(seats: Seats) -> None:
     hello = {
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}
+        },
     }  # fmt: skip
     known = {
         "Authorization": f"Bearer {TOKEN}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,6 +28,15 @@ API_PORT = 8600
 HERE = "127.0.0.1"  # the doors for programs are this machine's alone
 GRACE = 5  # seconds for answers under way, once the server is to end
 
+ExportsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--exports",
+        file_okay=False,
+        help="The folder that libraries may be written to; else they are answers.",
+    ),
+]
+
 
 def mcp(
     http: Annotated[
@@ -35,6 +45,7 @@ def mcp(
             "--http", min=1, max=65535, metavar="PORT", help="Serve by HTTP on this machine, with a token."
         ),
     ] = None,
+    exports: ExportsOption = None,
 ) -> None:
     """Let language models play: a server of the Model Context Protocol, on standard input and output.
 
@@ -46,9 +57,9 @@ def mcp(
     from agents.doors.mcp import http_app, on_standard_streams
 
     if http is None:
-        on_standard_streams(lambda: open_seats("MCP"))
+        on_standard_streams(lambda: open_seats("MCP", exports=exports))
         return
-    with open_seats("MCP") as seats:
+    with open_seats("MCP", exports=exports) as seats:
         _serve(lambda token: http_app(seats, token), http, "/mcp", "dojo mcp --http")
 
 
@@ -57,6 +68,7 @@ def serve(
         bool, typer.Option("--api", help="The calls of the game as JSON, described by OpenAPI.")
     ] = False,
     port: Annotated[int, typer.Option("--port", min=1, max=65535)] = API_PORT,
+    exports: ExportsOption = None,
 ) -> None:
     """Serve the calls of the game to programs on this machine, as JSON with a token.
 
@@ -64,12 +76,12 @@ def serve(
     """
     if not with_api:
         raise Failure("dojo serve --api serves programs; people open the app, by dojo app.")
-    with open_seats("HTTP") as seats:
+    with open_seats("HTTP", exports=exports) as seats:
         _serve(lambda token: api(seats, token), port, "", "dojo serve --api --port")
 
 
 @contextmanager
-def open_seats(by: str, allowance: Allowance = USUAL) -> Iterator[Seats]:
+def open_seats(by: str, allowance: Allowance = USUAL, exports: Path | None = None) -> Iterator[Seats]:
     """Seats at this user's games, closed at the end."""
 
     def advise(game: Game) -> tuple[Move, ...]:
@@ -77,7 +89,7 @@ def open_seats(by: str, allowance: Allowance = USUAL) -> Iterator[Seats]:
 
     # Nothing is measured before somebody asks: a door may stand open all day.
     service = open_service(LINES_FOLDER, advise, measure=False)
-    seats = Seats(service, by, allowance)
+    seats = Seats(service, by, allowance, exports)
     try:
         yield seats
     finally:

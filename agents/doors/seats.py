@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from dojo_core.calls import Answer, Desk
@@ -77,16 +78,20 @@ class Seat:
 
 
 class Seats:
-    """The clients of a door. ``by``: how they came, which their names say ("Ada's script via HTTP")."""
+    """The clients of a door. ``by``: how they came, which their names say ("Ada's script via HTTP");
+    ``exports``: the folder that they may write libraries to."""
 
-    def __init__(self, service: Service, by: str, allowance: Allowance = USUAL) -> None:
-        self._service, self._by, self._allowance = service, by, allowance
+    def __init__(
+        self, service: Service, by: str, allowance: Allowance = USUAL, exports: Path | None = None
+    ) -> None:
+        self._service, self._by, self._allowance, self._exports = service, by, allowance, exports
         self._seats: OrderedDict[str, Seat] = OrderedDict()
         self._workers = ThreadPoolExecutor(allowance.at_once, thread_name_prefix="call")
 
     def seat(self, client: str) -> Seat:
         """Of the client of that name, at a new desk if need be."""
-        desk = Desk(self._service, f"{client[:200].strip() or 'A program'} via {self._by}")
+        name = f"{client[:200].strip() or 'A program'} via {self._by}"
+        desk = Desk(self._service, name, exports=self._exports)
         seat = self._seats.setdefault(desk.client, Seat(desk, self._allowance))
         self._seats.move_to_end(desk.client)
         while len(self._seats) > MOST_CLIENTS:
