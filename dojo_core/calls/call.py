@@ -36,9 +36,9 @@ class CallFault(Exception):
     """A call that comes to nothing: ``str()`` is a sentence that says what to do next.
 
     ``code``: ``bad_request`` (arguments that no call of this name takes), ``not_found`` (a game, kernel,
-    position or place that is not there), ``refused`` (an illegal move, a game of somebody else), ``too_much``
-    (a limit of the client's), ``missing`` (what is not installed, or not to be had on this machine),
-    ``fault`` (one of the Dojo's own, noted in its log).
+    position or place that is not there), ``refused`` (an illegal move, a game of somebody else),
+    ``too_much`` (a limit of the client's), ``missing`` (what is not installed, or not to be had on this
+    machine), ``fault`` (of the Dojo's own; its log says which).
     """
 
     def __init__(self, sentence: str, code: Code = "bad_request") -> None:
@@ -141,7 +141,10 @@ def _schema(kind: Any) -> Json:
         return {"type": "array", "items": _schema(get_args(kind)[0]), "maxItems": MOST}
     if get_origin(kind) is dict:
         values = _schema(get_args(kind)[1])
-        return {"type": "object", "additionalProperties": values, "maxProperties": MOST}
+        names = {"type": "string", "maxLength": LONGEST}
+        return {
+            "type": "object", "propertyNames": names, "additionalProperties": values, "maxProperties": MOST
+        }  # fmt: skip
     named: dict[type, Json] = {
         str: {"type": "string", "maxLength": LONGEST},
         int: {"type": "integer", "minimum": 0, "maximum": 10**9},
@@ -185,7 +188,7 @@ def _checked(what: str, value: object, schema: Json) -> object:
         if len(value) > schema["maxProperties"]:
             raise CallFault(f"{what} has at most {schema['maxProperties']} entries.")
         return {
-            _checked(f"A name in {what}", name, {"type": "string"}): _checked(
+            _checked(f"A name in {what}", name, schema["propertyNames"]): _checked(
                 f"An entry of {what}", each, schema["additionalProperties"]
             )
             for name, each in value.items()

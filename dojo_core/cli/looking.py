@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from dojo_core import kernels
+from dojo_core import described, kernels
 from dojo_core.cli.listing import print_code
 from dojo_core.cli.positions import (
     JsonFlag,
@@ -54,20 +54,7 @@ def show_kernels(
         return
     rows = [kernels.get(name) for name in kernels.names()]
     if as_json:
-        out.print_json(
-            data=[
-                {
-                    "name": k.name,
-                    "title": k.title,
-                    "formula": k.formula,
-                    "group": k.group,
-                    "parameters": list(k.parameters),
-                    "shapes": ["x".join(map(str, s)) for s in k.shapes],
-                    "layers": {layer.name: layer.shape for layer in kernels.layers_of(k.name)},
-                }
-                for k in rows
-            ]
-        )
+        out.print_json(data=[described.kernel(each) for each in rows])
         return
     table = columns("kernel", "what it computes", "shapes", "group")
     for k in rows:
@@ -80,15 +67,12 @@ def show_kernels(
 
 
 def _show_layers(asked: str, as_json: bool) -> None:
-    layers = [layer for layer in kernels.named_layers().values() if asked in (layer.network, layer.kernel)]
-    if not layers:
-        known = ", ".join(kernels.networks())
-        message = (
-            f"{asked} computes no named layer." if asked in kernels.names() else f"There is no {asked!r}."
-        )
-        raise Failure(f"{message} The networks: {known}. Without a name all kernels are listed.")
+    try:
+        layers = described.layers_asked(asked)
+    except ValueError as fault:
+        raise Failure(str(fault)) from None
     if as_json:
-        out.print_json(data=[{"name": x.name, "kernel": x.kernel, "shape": x.shape} for x in layers])
+        out.print_json(data=[described.layer(each) for each in layers])
         return
     table = columns("layer", "kernel", "shape", "sizes")
     for layer in layers:
@@ -142,8 +126,7 @@ def moves(
         if as_json:
             out.print_json(
                 data=[
-                    {"move": str(m), **_verdict_json(Verdict(False, "", with_enablers(position, m, r)))}
-                    for m, r in refused
+                    {"move": str(m), **described.refusal(with_enablers(position, m, r))} for m, r in refused
                 ]
             )
             return
@@ -154,17 +137,7 @@ def moves(
     legal = legal_moves(program, game.target, game.policy)
     listed = [m for m in legal if only is None or only in str(m)]
     if as_json:
-        out.print_json(
-            data=[
-                {
-                    "move": str(m),
-                    "name": m.name,
-                    "family": REGISTRY[m.name].family,
-                    "arguments": [str(a) for a in m.arguments],
-                }
-                for m in listed
-            ]
-        )
+        out.print_json(data=[described.move(each) for each in listed])
         return
     for move in listed:
         out.print(escape(str(move)), soft_wrap=True)
@@ -197,7 +170,9 @@ def explain(
         err.print(escape(message), style="dim", soft_wrap=True)  # what others call so is explained
     verdict = why(game.current.program, move, game.target, game.policy)
     if as_json:
-        out.print_json(data={"move": move, "legal": verdict.legal, **_verdict_json(verdict)})
+        refused = verdict.refusal
+        told = {"sentence": verdict.sentence} if refused is None else described.refusal(refused)
+        out.print_json(data={"move": move, "legal": verdict.legal, **told})
         return
     _tell(game.current.program, str(parse_move(move)), verdict)
     if not enable or verdict.refusal is None:
@@ -212,21 +187,6 @@ def explain(
     after = f"After [bold]{escape(', '.join(firsts))}[/bold]" if firsts else ""
     out.print(f"\n{after}:" if way.then else f"\n{after}, instead:" if firsts else "\nInstead:")
     _tell(program, last, why(program, last, game.target, game.policy))
-
-
-def _verdict_json(verdict: Verdict) -> dict[str, object]:
-    """What a verdict says, as data."""
-    refusal = verdict.refusal
-    if refusal is None:
-        return {"sentence": verdict.sentence}
-    return {
-        "code": refusal.code,
-        "sentence": refusal.sentence,
-        "nodes": refusal.nodes,
-        "witness": str(refusal.witness) if refusal.witness else None,
-        "ways": [{"moves": way.moves, "then": way.then} for way in refusal.ways],
-        "needs": refusal.needs,
-    }
 
 
 def _tell(program: Program, move: str, verdict: Verdict) -> None:
