@@ -83,7 +83,7 @@ async def compared(kernel: str, seconds: float) -> None:
                 ends.append((name, await play(player, game, kernel), player))
             print(f"{kernel} {known.shape}, policy {known.policy}\n")
             print(
-                "| player | moves | tools called | characters read | time | × the start | of the line's time |"
+                "| player | moves | calls | characters read | time | × the start | of the line's time |"
             )
             print("|---|---:|---:|---:|---:|---:|---:|")
             first = None
