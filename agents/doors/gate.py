@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agents.doors.faults import fault
 from dojo_core.cli.serving import LOCAL
-from dojo_core.files import naming, write_text
+from dojo_core.files import naming
 from dojo_core.measure.places import data_directory
 
 TOKEN = "DOJO_TOKEN"  # in the environment: a token of one's own
@@ -37,15 +37,27 @@ def the_token() -> tuple[str, str]:
             raise BadToken(f"{TOKEN} is no token: {TOKEN_FORM}, without spaces.")
         return own, f"The token is that of {TOKEN}."
     file = data_directory() / "token"
-    with naming(file):
+    if not file.exists():
+        token = secrets.token_urlsafe(24)
+        if _keep(file, token):
+            return token, f"The token, told this once and kept in {file}: {token}"
+    return _kept(file), f"The token is in {file}."
+
+
+def _keep(file: Path, token: str) -> bool:
+    """Write it where no file is yet, whole and for this user alone; False where another door was faster."""
+    draft = file.with_name(f"{file.name}.{os.getpid()}.new")
+    with naming(draft):
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "w", encoding="ascii") as writing:
+                writing.write(f"{token}\n")
+            os.link(draft, file)
         except FileExistsError:
-            return _kept(file), f"The token is in {file}."
-        os.close(handle)
-    token = secrets.token_urlsafe(24)
-    write_text(file, token + "\n")
-    return token, f"The token, told this once and kept in {file}: {token}"
+            return False
+        finally:
+            draft.unlink()
+    return True
 
 
 def _kept(file: Path) -> str:
