@@ -1,10 +1,9 @@
-"""How far players come that have nothing but the tools of ``dojo mcp``: ``python -m benchmarks.mcp``.
+"""How far a player comes that has nothing but the tools of ``dojo mcp``: ``python -m benchmarks.mcp``.
 
-Each is a script at the protocol's own client, over stdio, as a language model's program is: it opens softmax
-at the recorded line's shape, and plays by what the tools answer. ``line`` plays the recorded line's moves as
-they are written; ``hints`` asks for a hint and plays it, until there is none. Both play in one game, as two
-variations, and each end is timed in turns with the start; a player's time against the recorded line's is told
-from these. Also told: the tools called, and the characters of all answers, which a model would have to read.
+It is a script at the protocol's own client, over stdio, as a language model's program is: it opens softmax at the
+recorded line's shape, reads the line's moves in one game and plays them in another, from the start. Both ends
+are timed, each in turns with its own start, and the player's speed-up is told beside the line's. Also told: the
+tools called, and the characters of all answers, which a model would have to read.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from mcp_types import Implementation, TextContent
 from dojo_core.line import recorded_lines
 
 WITHIN = 1.05  # of the recorded line's time
-AT_ONCE = 50  # moves in one call
-MOST_HINTS = 300
+AT_ONCE = 10  # moves in one call
 
 
 class Player:
@@ -42,26 +40,12 @@ class Player:
         return told.structured_content
 
 
-async def line(player: Player, game: str, kernel: str) -> int:
-    """Plays the recorded line as its own game tells it; the position at its end."""
-    recorded = (await player.ask("open", line=kernel))["game"]
-    tree = (await player.ask("goto", game=recorded))["tree"]
-    moves = [each["move"] for each in tree if each["move"]]
+async def plays(player: Player, game: str, moves: list[str]) -> None:
+    """Plays moves from where the game stands, and looks at what is legal now and then."""
     for n in range(0, len(moves), AT_ONCE):
+        await player.ask("moves", game=game)
         played = await player.ask("play", game=game, moves=moves[n : n + AT_ONCE])
         assert played["stopped"] is None, played["stopped"]
-    return int(played["position"])
-
-
-async def hints(player: Player, game: str, kernel: str) -> int:
-    """Plays what it is advised; the position where there is no advice any more."""
-    position = 0
-    for _ in range(MOST_HINTS):
-        advised = await player.ask("hint", game=game)
-        if advised["source"] == "none":
-            break
-        position = (await player.ask("play", game=game, moves=[advised["move"]]))["position"]
-    return position
 
 
 async def compared(kernel: str, seconds: float) -> None:
@@ -73,33 +57,31 @@ async def compared(kernel: str, seconds: float) -> None:
             env={**os.environ, "DOJO_HOME": home, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         async with Client(started, client_info=Implementation(name="benchmark", version="1")) as client:
-            opener = Player(client)
-            begun = await opener.ask("open", kernel=kernel, shape=known.shape, policy=known.policy)
-            game = begun["game"]
-            ends = []
-            for name, play in (("line", line), ("hints", hints)):
-                player = Player(client)
-                await player.ask("goto", game=game, position=0)
-                ends.append((name, await play(player, game, kernel), player))
+            player, judge = Player(client), Player(client)
+            recorded = (await judge.ask("open", line=kernel))["game"]
+            tree = (await judge.ask("goto", game=recorded))["tree"]
+            await judge.ask("goto", game=recorded, position=tree[-1]["position"])
+            begun = await player.ask("open", kernel=kernel, shape=known.shape, policy=known.policy)
+            await plays(player, begun["game"], [each["move"] for each in tree if each["move"]])
             print(f"{kernel} {known.shape}, policy {known.policy}\n")
-            print(
-                "| player | moves | calls | characters read | time | × the start | of the line's time |"
-            )
-            print("|---|---:|---:|---:|---:|---:|---:|")
-            first = None
-            for name, end, player in ends:
-                told = await opener.ask("measure", game=game, at=end, seconds=seconds)
+            print("| | time | × the start |\n|---|---:|---:|")
+            speeds = []
+            for name, each, game in (
+                ("the recorded line", judge, recorded),
+                ("the player", player, begun["game"]),
+            ):
+                told = await each.ask("measure", game=game, seconds=seconds)
                 if told["state"] != "measured":
                     raise SystemExit(f"Not measured within {seconds:g} seconds: give more by --seconds.")
                 speed, time = told["speedup"], told["outcome"]["seconds"]
-                first = first or speed["value"]
-                share = first / speed["value"]
-                ply = (await opener.ask("goto", game=game, position=end))["ply"]
-                print(
-                    f"| {name} | {ply} | {player.calls} | {player.characters:,} | {1e3 * time:.3g} ms | "
-                    f"{speed['value']:.3g} ({speed['low']:.3g} to {speed['high']:.3g}) | {share:.1%}"
-                    f"{'' if share <= WITHIN else ', not within 5%'} |"
-                )
+                speeds.append(speed["value"])
+                between = f"{speed['low']:.3g} to {speed['high']:.3g}"
+                print(f"| {name} | {1e3 * time:.3g} ms | {speed['value']:.3g} ({between}) |")
+            share = speeds[0] / speeds[1]
+            print(
+                f"\nThe player takes {share:.1%} of the line's time{'' if share <= WITHIN else ', not within 5%'}; it "
+                f"called {player.calls} tools and read {player.characters:,} characters."
+            )
 
 
 def main() -> None:
