@@ -1,9 +1,9 @@
 """How far a player comes that has nothing but the tools of ``dojo mcp``: ``python -m benchmarks.mcp``.
 
-It is a script at the protocol's own client, over stdio, as a language model's program is: it opens softmax at the
-recorded line's shape, reads the line's moves in one game and plays them in another, from the start. Both ends
-are timed, each in turns with its own start, and the player's speed-up is told beside the line's. Also told: the
-tools called, and the characters of all answers, which a model would have to read.
+It is a script at the protocol's own client, over stdio, as a language model's program is: it opens softmax
+at the recorded line's shape, reads the line's moves in one game and plays them in another, from the start.
+Both ends are timed, each in turns with its own start, and the player's speed-up is told beside the line's.
+Also told: the tools called, and the characters of all answers, which a model would have to read.
 """
 
 from __future__ import annotations
@@ -62,13 +62,14 @@ async def compared(kernel: str, seconds: float) -> None:
             tree = (await judge.ask("goto", game=recorded))["tree"]
             await judge.ask("goto", game=recorded, position=tree[-1]["position"])
             begun = await player.ask("open", kernel=kernel, shape=known.shape, policy=known.policy)
-            await plays(player, begun["game"], [each["move"] for each in tree if each["move"]])
+            theirs, moves = begun["game"], [each["move"] for each in tree if each["move"]]
+            await plays(player, theirs, moves)
             print(f"{kernel} {known.shape}, policy {known.policy}\n")
             print("| | time | × the start |\n|---|---:|---:|")
             speeds = []
             for name, each, game in (
                 ("the recorded line", judge, recorded),
-                ("the player", player, begun["game"]),
+                ("the player", player, theirs),
             ):
                 told = await each.ask("measure", game=game, seconds=seconds)
                 if told["state"] != "measured":
@@ -78,9 +79,14 @@ async def compared(kernel: str, seconds: float) -> None:
                 between = f"{speed['low']:.3g} to {speed['high']:.3g}"
                 print(f"| {name} | {1e3 * time:.3g} ms | {speed['value']:.3g} ({between}) |")
             share = speeds[0] / speeds[1]
+            one, other = [
+                (await judge.ask("goto", game=game, position=position))["program"]
+                for game, position in ((recorded, tree[-1]["position"]), (theirs, len(moves)))
+            ]
             print(
-                f"\nThe player takes {share:.1%} of the line's time{'' if share <= WITHIN else ', not within 5%'}; it "
-                f"called {player.calls} tools and read {player.characters:,} characters."
+                f"\nThe player takes {share:.1%} of the line's time{'' if share <= WITHIN else ', not within 5%'}"
+                f"{' (it came to the same program)' if one == other else ''}; it called {player.calls} tools "
+                f"and read {player.characters:,} characters."
             )
 
 
@@ -88,7 +94,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--kernel", default="softmax", help="one that has a recorded line of its name")
     arguments.add_argument(
-        "--seconds", type=float, default=120, help="to wait for a measurement, at most 300"
+        "--seconds", type=float, default=240, help="to wait for a measurement, at most 300"
     )
     asked = arguments.parse_args()
     asyncio.run(compared(asked.kernel, asked.seconds))

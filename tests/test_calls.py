@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from dojo_core.calls import CALLS, CallFault, Desk, Limits
+from dojo_core.calls.reference import page
 from dojo_core.measure.records import Records
 from dojo_core.ownership import of_browser
 from dojo_core.service import Service
 from dojo_core.service.wiring import RecordStore
+from tests.goldens import ROOT, Golden
 from tests.stand_ins import Bench, Kernels, Page
 
 JOIN, REUSE, SPLIT = "join_scopes t@0", "reuse_dims t 0", "split_scope t@0 2"
@@ -45,6 +47,11 @@ def test_a_game_from_open_to_measured(desk: Desk) -> None:
     assert measured.data["speedup"]["value"] > 0
     assert measured.text.splitlines()[-1].startswith(f'Next: moves(game="{game}")')
     assert f"| 2 | `{REUSE}` |" in desk.call("study", {"game": game}).text
+
+
+def test_a_text_of_another_language_is_read_and_never_run(desk: Desk) -> None:
+    opened = desk.call("open", {"text": "ij,jk->ik", "sizes": {"i": 2, "j": 3, "k": 4}}).data
+    assert "y f32 [2, 4] heap" in opened["program"] and "i=2, j=3, k=4" in opened["told"][0]
 
 
 def test_play_stops_at_the_first_refusal_and_says_how_far_it_came(desk: Desk) -> None:
@@ -128,13 +135,17 @@ def test_what_no_call_takes_is_a_sentence(
 
 def test_every_call_says_what_it_takes_and_gives() -> None:
     assert set(CALLS) == {
-        "kernels", "networks", "open", "games", "show", "moves", "why", "recipes", "play", "take_back", "goto",
-        "measure", "hint", "compare", "save", "study", "export",
+        "kernels", "networks", "open", "games", "show", "moves", "why", "recipes", "play", "take_back",
+        "goto", "measure", "hint", "compare", "save", "study", "export",
     }  # fmt: skip
     for each in CALLS.values():
-        assert "Data: " in each.description and len(each.summary) < 110
+        assert "Data: " in each.description and len(each.summary) < 130
         assert all(p.schema.get("description") for p in each.parameters), each.name
         assert each.schema()["additionalProperties"] is False
+
+
+def test_the_page_of_all_calls_is_what_they_say(golden: Golden) -> None:
+    golden(ROOT / "docs" / "interface.md", page())
 
 
 def test_a_client_keeps_few_games_open_and_none_that_it_never_played(service: Service) -> None:

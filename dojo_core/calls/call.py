@@ -57,8 +57,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Call:
-    """Something that a client may ask of its desk. ``summary`` is a line, ``description`` the documentation
-    with what the answer's data holds; ``changes``: does it change a game, or what is known of one?"""
+    """Something that a client may ask of its desk. ``summary`` is a sentence, ``description`` the
+    documentation with what the answer's data holds; ``changes``: does it change a game, or what is known
+    of one?"""
 
     name: str
     summary: str
@@ -118,7 +119,8 @@ def made(run: Callable[..., Answer], changes: bool) -> Call:
         for name, each in list(inspect.signature(run).parameters.items())[1:]  # without the desk
     ]
     name = run.__name__.rstrip("_")
-    return Call(name, words.partition("\n")[0], words, tuple(parameters), changes, run)
+    summary = " ".join(words.partition("\n\n")[0].split())
+    return Call(name, summary, words, tuple(parameters), changes, run)
 
 
 def _parameter(name: str, hint: Any, default: object) -> Parameter:

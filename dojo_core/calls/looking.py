@@ -49,7 +49,7 @@ def told(desk: Desk, table: Table, *before: str) -> Answer:
             "game": game.id, "title": game.title, "kernel": game.kernel, "shape": game.shape,
             "target": game.target, "policy": game.policy, "position": here.id, "ply": at,
             "seconds": outcome.seconds if outcome is not None and outcome.ok else None,
-            "yours": table.owner == desk.owner, "program": here.program.text,
+            "yours": table.owner == desk.owner, "program": here.program.text, "told": list(before),
         }  # fmt: skip
     head = f"Game {game.id}: {game.title}. Position {here.id}, {plural(at, 'move')} from the start"
     text = here.program.text.splitlines()

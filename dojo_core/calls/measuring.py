@@ -131,8 +131,9 @@ def _answer(
     service, game = desk.service, table.game.id
     target = table.game.target
     outcome, start, *rest = service.known(table, [here.hash, begin.hash, *after])
-    with table.lock:
+    if table.owner == desk.owner:
         service.noted(table)
+    with table.lock:
         hashes = {p.id: p.program.hash for p in table.game.positions.values()}
         yardstick = feed.yardstick_of(table, start)
     found = zip(hashes, service.known(table, list(hashes.values())), strict=True)
@@ -143,7 +144,9 @@ def _answer(
         spread = speedup.high / speedup.value
         speedup = Speed(value, value / spread, value * spread)
     state = "measured" if outcome is not None and None not in rest else "not yet"
+    clock = backend(target).clock()
     lines = [f"Position {number}: {outcome_text(target, outcome)}{_about(outcome)}."]
+    lines += [f"These are {clock.label}."] if clock.label and clock.timed else []
     if state == "not yet":
         wait, down = waited_for(target), service.queue.of(table.key).down
         why = f"The measurer has stopped ({down})." if down else wait.sentence if wait is not None else ""
@@ -170,7 +173,7 @@ def _answer(
     elif state == "not yet":
         following.insert(0, written("measure", game=game, seconds=120))
     data = {
-        "game": game, "position": number, "state": state, "unit": backend(target).clock().unit,
+        "game": game, "position": number, "state": state, "unit": clock.unit,
         "outcome": _outcome(outcome), "speedup": None if speedup is None else described.speed(speedup),
         "best": None if best is None else {"position": best[1], "seconds": best[0]}, "moves": rows,
     }  # fmt: skip

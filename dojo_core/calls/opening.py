@@ -11,6 +11,8 @@ from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import told
 from dojo_core.calls.registry import call
 from dojo_core.calls.words import Page, ended, paged, plural, written
+from dojo_core.from_code.recognise import kind_of
+from dojo_core.from_code.translate import translate
 from dojo_core.game import Game
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service import saved_games
@@ -113,7 +115,7 @@ def open_(
 
     Nothing of a text is executed: it is read as a program. Data: ``game`` (the id that all other calls take),
     ``title``, ``kernel``, ``shape``, ``target``, ``policy``, ``position``, ``ply``, ``seconds`` (if known),
-    ``yours``, ``program``.
+    ``yours``, ``program``, and ``told``: sentences on what a text was read as, or a line came to.
     """
     if sum(map(bool, (kernel, text.strip(), game, line))) != 1:
         raise CallFault(
@@ -132,7 +134,7 @@ def open_(
         ahead = f"{plural(len(begun.positions) - 1, 'move')} of the line stand ahead: goto takes you there."
         return told(desk, desk.begin(begun), *filter(None, (stop, ahead)))
     if text.strip():
-        return told(desk, desk.begin(games.from_text(text, policy, on, sizes)))
+        return _on_text(desk, text, sizes or {}, on, policy)
     return told(desk, desk.begin(_on_kernel(desk, kernel, shape, on, policy)))
 
 
@@ -147,6 +149,17 @@ def _on_kernel(desk: Desk, wanted: str, shape: str, target: str, policy: str) ->
         words = library.unknown(wanted).partition(" The kernels are: ")[0]
         raise CallFault(f"{words} {written('kernels')} lists them.", "not_found")
     return desk.service.games.from_kernel(wanted, shape, policy, target)
+
+
+def _on_text(desk: Desk, text: str, sizes: dict[str, int], target: str, policy: str) -> Answer:
+    """A text of the Dojo's own as it is, of another language translated; what it was read as is told."""
+    read: list[str] = []
+    if kind_of(text) not in ("program", "game", "line"):
+        made = translate(text, sizes, lenient=True)
+        text = made.program.text
+        chosen = ", ".join(f"{name}={size}" for name, size in made.sizes.items())
+        read = [f"{made.sentence} {chosen}".strip(), made.checked, *made.notes]
+    return told(desk, desk.begin(desk.service.games.from_text(text, policy, target)), *read)
 
 
 def _again(desk: Desk, game: str) -> Answer:

@@ -78,4 +78,5 @@ def outcome_text(target: str, outcome: Outcome | None) -> str:
         return "not measured"
     if outcome.ok:
         return number_text(target, outcome.seconds)
-    return f"{outcome.status.replace('_', ' ')}{f': {outcome.message}' if outcome.message else ''}"[:300]
+    why = f": {outcome.message[:280].rstrip('. ')}" if outcome.message else ""
+    return f"{outcome.status.replace('_', ' ')}{why}"

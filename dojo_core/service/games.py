@@ -160,7 +160,11 @@ class Games:
             if saved is None or saved.text == source.stored:
                 return
             source.owner = saved.player
-            _take_in(source, saved.text, along=is_client(saved.player))
+            try:
+                _take_in(source, saved.text, along=is_client(saved.player))
+            except (TextError, Refused) as fault:  # a target of a package that is gone; too many moves
+                log.warning("game %s is not followed: %s", saved.id, fault)
+                return
             source.yardstick = yardstick.read(saved.text) or source.yardstick
 
     def _claimed(self, game_id: str, owner: str) -> Table:
