@@ -83,10 +83,11 @@ async def compared(kernel: str, seconds: float) -> None:
                 (await judge.ask("goto", game=game, position=position))["program"]
                 for game, position in ((recorded, tree[-1]["position"]), (theirs, len(moves)))
             ]
+            verdict = "within 5%" if share <= WITHIN else "not within 5%"
+            same = "the same program" if one == other else "another program"
             print(
-                f"\nThe player takes {share:.1%} of the line's time{'' if share <= WITHIN else ', not within 5%'}"
-                f"{' (it came to the same program)' if one == other else ''}; it called {player.calls} tools "
-                f"and read {player.characters:,} characters."
+                f"\nThe player takes {share:.1%} of the line's time, {verdict}: {same}. It called "
+                f"{player.calls} tools and read {player.characters:,} characters."
             )
 
 

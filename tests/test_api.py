@@ -234,7 +234,7 @@ def test_drawn_requests_get_answers_that_are_described(program: Api) -> None:
         operation = result.ok()
 
         @hypothesis.settings(
-            max_examples=3, database=None, derandomize=True, deadline=None, phases=[hypothesis.Phase.generate]
+            max_examples=2, database=None, derandomize=True, deadline=None, phases=[hypothesis.Phase.generate]
         )
         @hypothesis.given(operation.as_strategy())
         def drawn(case: Any) -> None:
