@@ -95,6 +95,8 @@ def test_moves_are_timed_in_turns_without_being_played(desk: Desk) -> None:
     ]  # fmt: skip
     listed = desk.call("moves", {"game": game, "kind": "join_scopes"}).data["moves"]
     assert listed[0]["move"] == JOIN and listed[0]["seconds"] > 0
+    (recipe,) = desk.call("measure", {"game": game, "moves": ["fuse t@0"]}).data["moves"]
+    assert recipe["outcome"]["seconds"] == listed[0]["seconds"]  # it comes to the same program
     assert desk.call("show", {"game": game}).data["ply"] == 0
 
 
@@ -194,7 +196,10 @@ def test_a_person_watches_what_a_client_plays_elsewhere_and_takes_it_over(apart:
     desk, ann = apart
     game = begun(desk)
     desk.call("play", {"game": game, "moves": [JOIN]})
-    assert ann.service.poll(ann.player)  # the list of games is looked at again by itself
+    # the list of games is looked at again by itself, and sent where there is something new in it
+    assert ann.service.poll(ann.player)
+    first = ann.service.exchange(ann.player, "page", [], "start/0.0")["board"]
+    assert ann.service.exchange(ann.player, "page", [], first["version"])["board"] is None
     (card,) = ann.board["start"]["games"]
     assert (card["client"], card["yours"], card["taken"]) == ("Claude via MCP", False, True)
 

@@ -52,6 +52,21 @@ def test_deleting_a_variation_keeps_the_rest():
         game.delete(0)
 
 
+def test_a_text_is_read_with_what_is_known_of_the_game():
+    game = new_game()
+    game.play("join_scopes t@0")
+    known = Game.from_text(game.to_text())
+    game.play("join_scopes t@1")
+    game.play("split_scope t@0 4", at=0)
+    read = Game.from_text(game.to_text(), known=known)
+    assert read.positions[1].program is known.positions[1].program  # not found out again
+    assert read.to_text() == game.to_text() == Game.from_text(game.to_text()).to_text()
+    assert len(known.positions) == 2
+    # of the same moves under other rules nothing is taken over
+    other = Game.from_text(game.to_text().replace("policy: reassoc", "policy: strict"), known=known)
+    assert other.positions[1].program is not known.positions[1].program
+
+
 def test_the_text_reads_back_byte_for_byte():
     game = new_game()
     first = game.play("join_scopes t@0")

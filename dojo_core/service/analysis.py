@@ -159,10 +159,10 @@ class Analysis:
         return self._successors
 
     def successor(self, move: str) -> Program:
-        """What one move leads to, kept. Raises IllegalMove or MoveSyntax."""
+        """What a move or a recipe leads to, kept. Raises IllegalMove or MoveSyntax."""
         known = self.known_successor(move)
         if known is None:
-            known = apply(self.program, move, target=self.target, policy=self.policy).lean()
+            known = recipes.result(self.program, move, self.target, self.policy).lean()
             self._asked[move] = known
         return known
 

@@ -624,7 +624,9 @@ class Service:
         that of ``version``. A page that does not know what it shows says an empty version."""
         with player.lock:
             self.handle(player, client, events)
-            same = player.table is not None and version == self.board_version(player)
+            # What events come to on the start screen, no version tells: an error, a draft.
+            told = player.table is not None or not events
+            same = told and version == self.board_version(player)
             board = None if same else self.board(player)
             poll = self.poll(player)  # asked before the feed: the last poll brings all there is
             return {"board": board, "feed": self.feed(player), "poll": poll}
