@@ -159,6 +159,14 @@ def test_a_body_that_is_no_json_is_told_where(program: Api) -> None:
         assert answer.json()["error"]["code"] == "bad_request", answer.text
 
 
+def test_a_name_of_any_length_says_how_the_program_came(program: Api) -> None:
+    seats = program.seats
+    assert seats.seat("").desk.client == "a program via HTTP"
+    assert seats.seat(" two\tlines\n ").desk.client == "two lines via HTTP"
+    long = seats.seat("x" * 500)
+    assert long.desk.client.endswith("x via HTTP") and seats.seat("x" * 400) is long
+
+
 def test_an_illegal_move_and_a_game_of_another_program_are_refused(program: Api) -> None:
     game = program.said("open", OPEN)["data"]["game"]
     illegal = program.call("play", {"game": game, "moves": ["join_scopes y@0"]})

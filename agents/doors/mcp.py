@@ -38,6 +38,8 @@ DOCUMENTS = {
     "recipes": "Recipes: named ways of making several moves.",
     "measuring": "How a time is taken, and what it is worth.",
 }
+MOST_BYTES, MOST_SESSIONS = 1 << 20, 100  # of a request; at once, by HTTP
+
 DOCUMENT, MOVE, GAME = "dojo://docs/", "dojo://moves/", "dojo://games/"
 TEMPLATES = {
     MOVE + "{name}": ("move", "A move: what it does, an example, when it is legal.", "text/markdown"),
@@ -226,4 +228,5 @@ def on_standard_streams(open_seats: Callable[[], AbstractContextManager[Seats]])
 
 def http_app(seats: Seats, token: str) -> Gate:
     """The ASGI application of streamable HTTP, at ``/mcp``. The caller closes the seats."""
-    return Gate(server(seats).streamable_http_app(), token)
+    app = server(seats).streamable_http_app(max_request_body_size=MOST_BYTES, max_sessions=MOST_SESSIONS)
+    return Gate(app, token)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dojo_core.calls import Answer, Desk
+from dojo_core.calls.desk import LONGEST_NAME, cleaned
 from dojo_core.service import Service
 
 T = TypeVar("T")
@@ -90,7 +91,8 @@ class Seats:
 
     def seat(self, client: str) -> Seat:
         """Of the client of that name, at a new desk if need be."""
-        name = f"{client[:200].strip() or 'A program'} via {self._by}"
+        by = f" via {self._by}"
+        name = cleaned(client)[: LONGEST_NAME - len(by)].strip() + by
         desk = Desk(self._service, name, exports=self._exports)
         seat = self._seats.setdefault(desk.client, Seat(desk, self._allowance))
         self._seats.move_to_end(desk.client)
@@ -107,9 +109,8 @@ class Seats:
         seat = self.seat(client)
         seat.take()
         work: Future[T] = self._workers.submit(do, seat.desk)
-        work.add_done_callback(
-            seat.give_back
-        )  # not when the client stops waiting: it is worked on until then
+        # When it is done, not when the client stops waiting: it is worked on until then.
+        work.add_done_callback(seat.give_back)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(work), self._allowance.seconds)
         except TimeoutError:
