@@ -14,7 +14,9 @@ import jsonschema
 import pytest
 import schemathesis
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
+from agents.cli import app
 from agents.doors import faults, gate, http
 from agents.doors.gate import BadToken, the_token
 from agents.doors.http import api
@@ -228,6 +230,11 @@ def test_a_token_is_made_once_for_this_user_alone(tmp_path: Path, monkeypatch: p
         the_token()
     monkeypatch.setenv(gate.TOKEN, TOKEN)
     assert the_token()[0] == TOKEN
+
+
+def test_serve_says_what_it_serves() -> None:
+    told = CliRunner().invoke(app, ["serve"])
+    assert told.exit_code == 1 and "dojo serve --api serves programs" in told.output
 
 
 # ---------------------------------------------------------------------- drawn requests
