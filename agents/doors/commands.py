@@ -47,9 +47,10 @@ def mcp(
     ] = None,
     exports: ExportsOption = None,
 ) -> None:
-    """Let language models play: a server of the Model Context Protocol, on standard input and output.
+    """Let language models play: a server of the Model Context Protocol.
 
-    Programs that speak it start this command themselves: docs/mcp.md says how they are told of it.
+    Programs that speak it start this command themselves, and speak with it on standard input and output:
+    docs/mcp.md says how they are told of it.
 
     Example: [bold]claude mcp add dojo -- dojo mcp[/bold]
     """
