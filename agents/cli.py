@@ -25,6 +25,14 @@ COMMANDS |= {
         "Write a tuned library of operators for this machine, and a page beside PyTorch and ONNX Runtime.",
         measures=True,
     ),
+    "mcp": Command(
+        "agents.doors.commands:mcp",
+        "Let language models play: a server of the Model Context Protocol.",
+    ),
+    "serve": Command(
+        "agents.doors.commands:serve",
+        "Serve the calls of the game to programs on this machine, as JSON with a token.",
+    ),
     "compare": Command(
         "agents.comparing:compare",
         "Compare players: best-so-far against evaluations and seconds, and how sure the difference is.",

@@ -19,7 +19,13 @@ def checkout() -> Path | None:
 
 def document(name: str) -> str:
     """Where a page of the documentation is, for a sentence: ``docs/NAME`` of the checkout, else its path."""
-    return f"docs/{name}" if checkout() else str(data_path("dojo_core", "docs", name))
+    return f"docs/{name}" if checkout() else str(document_path(name))
+
+
+def document_path(name: str) -> Path:
+    """A page of the documentation as a file."""
+    root = checkout()
+    return root / "docs" / name if root else data_path("dojo_core", "docs", name)
 
 
 def entry() -> Path:

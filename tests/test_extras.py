@@ -47,6 +47,7 @@ NEEDING = (
     ("tune relu --shape 8x32 --workers 2", "scale", "Measuring on other machines needs distributed"),
     ("import model.onnx", "onnx", "dojo import needs onnx"),
     ("import model.pt2", "learn", "dojo import needs torch"),
+    ("mcp", "mcp", "dojo mcp needs mcp"),
     ("tune relu --shape 8x32 --slurm 2", "scale", "Measuring on other machines needs distributed"),
 )
 

@@ -227,9 +227,9 @@ def test_an_occupied_port_is_told_with_the_next():
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(Failure, match=rf"^Port {port} is occupied.* dojo demo --port \d+$"):
-            check_port("127.0.0.1", port, "demo")
+            check_port("127.0.0.1", port, "dojo demo --port")
     check_port("127.0.0.1", port)
-    with pytest.raises(Failure, match=r"^The app cannot listen at 192\.0\.2\.1:8501: "):
+    with pytest.raises(Failure, match=r"^The Dojo cannot listen at 192\.0\.2\.1:8501: "):
         check_port("192.0.2.1", 8501)
 
 

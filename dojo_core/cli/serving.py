@@ -86,7 +86,7 @@ def demo(
 
     Example: [bold]dojo demo[/bold]
     """
-    check_port("127.0.0.1", port, "demo")
+    check_port("127.0.0.1", port, "dojo demo --port")
     url = f"http://127.0.0.1:{port}/tour"
     out.print(f"The tour is at {url}")
     if browser:  # Streamlit opens its first page alone
@@ -94,16 +94,16 @@ def demo(
     run_app(port, "127.0.0.1", None, False, False)
 
 
-def check_port(address: str, port: int, command: str = "app") -> None:
-    """Raise Failure where the app could not listen, with the next port where it could."""
+def check_port(address: str, port: int, again: str = "dojo app --port") -> None:
+    """Raise Failure where nothing could listen, with the next port where it could, behind ``again``."""
     fault = _port_fault(address, port)
     if fault is None:
         return
     if fault.errno != errno.EADDRINUSE:
-        raise Failure(f"The app cannot listen at {address}:{port}: {fault.strerror}.")
+        raise Failure(f"The Dojo cannot listen at {address}:{port}: {fault.strerror}.")
     free = (p for p in range(port + 1, 1 << 16) if _port_fault(address, p) is None)
     other = next(free, None)
-    offered = f" Another one: dojo {command} --port {other}" if other is not None else ""
+    offered = f" Another one: {again} {other}" if other is not None else ""
     raise Failure(f"Port {port} is occupied, perhaps by the Dojo itself: http://{address}:{port}.{offered}")
 
 

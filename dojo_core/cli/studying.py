@@ -172,7 +172,7 @@ def serve(
     from dojo_core.study.serving import StudyServer, Unbuilt
     from dojo_core.study.sheets import study_data
 
-    check_port("127.0.0.1", port, "study serve")
+    check_port("127.0.0.1", port, f"dojo study serve {file} --port")
     opened(file)  # what is wrong with it is said here
 
     def page() -> str:

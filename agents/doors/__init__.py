@@ -1,0 +1,1 @@
+"""Doors for programs: the calls of the game (dojo_core/calls) by the Model Context Protocol and by HTTP."""

@@ -1,0 +1,122 @@
+"""Who sits at the game through a door: a desk for each client's name, and how much it may ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from dojo_core.calls import Answer, Desk
+from dojo_core.calls.desk import LONGEST_NAME, cleaned
+from dojo_core.service import Service
+
+T = TypeVar("T")
+
+MOST_CLIENTS = 32  # desks kept; of another one's client nothing is lost but its place in the queue
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a client may ask: calls that have begun and are not answered, calls a second on average and in a
+    row, seconds that it waits for an answer. ``at_once``: calls worked on, of all clients together."""
+
+    pending: int = 16
+    a_second: float = 20.0
+    in_a_row: int = 60
+    seconds: float = 360.0
+    at_once: int = 4
+
+
+USUAL = Allowance()
+
+
+class Busy(Exception):
+    """A client asks for more than it may; ``seconds``: when to ask again."""
+
+    def __init__(self, sentence: str, seconds: float) -> None:
+        super().__init__(sentence)
+        self.seconds = seconds
+
+
+class Late(Exception):
+    """A call has not come to its end in time. It goes on, and what it changes is kept."""
+
+
+class Seat:
+    """A client's desk, and what it has asked lately (a token bucket)."""
+
+    def __init__(self, desk: Desk, allowance: Allowance, clock: Callable[[], float] = time.monotonic) -> None:
+        self.desk = desk
+        self._allowance, self._clock = allowance, clock
+        self._pending = 0
+        self._left, self._at = float(allowance.in_a_row), clock()
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Begin a call; ``give_back`` ends it. Raises Busy."""
+        most = self._allowance
+        with self._lock:
+            now = self._clock()
+            self._left = min(most.in_a_row, self._left + (now - self._at) * most.a_second)
+            self._at = now
+            if self._pending >= most.pending:
+                raise Busy(f"{self._pending} calls wait for their answers, as many as may: await one.", 1.0)
+            if self._left < 1:
+                sentence = f"More than {most.a_second:g} calls a second: slow down."
+                raise Busy(sentence, (1 - self._left) / most.a_second)
+            self._left -= 1
+            self._pending += 1
+
+    def give_back(self, _: object = None) -> None:
+        with self._lock:
+            self._pending -= 1
+
+
+class Seats:
+    """The clients of a door. ``by``: how they came, which their names say ("Ada's script via HTTP");
+    ``exports``: the folder that they may write libraries to."""
+
+    def __init__(
+        self, service: Service, by: str, allowance: Allowance = USUAL, exports: Path | None = None
+    ) -> None:
+        self._service, self._by, self._allowance, self._exports = service, by, allowance, exports
+        self._seats: OrderedDict[str, Seat] = OrderedDict()
+        self._workers = ThreadPoolExecutor(allowance.at_once, thread_name_prefix="call")
+
+    def seat(self, client: str) -> Seat:
+        """Of the client of that name, at a new desk if need be."""
+        by = f" via {self._by}"
+        name = cleaned(client)[: LONGEST_NAME - len(by)].strip() + by
+        desk = Desk(self._service, name, exports=self._exports)
+        seat = self._seats.setdefault(desk.client, Seat(desk, self._allowance))
+        self._seats.move_to_end(desk.client)
+        while len(self._seats) > MOST_CLIENTS:
+            self._seats.popitem(last=False)
+        return seat
+
+    async def call(self, client: str, name: str, arguments: Mapping[str, object]) -> Answer:
+        """Raises CallFault, Busy or Late."""
+        return await self.at_desk(client, lambda desk: desk.call(name, arguments))
+
+    async def at_desk(self, client: str, do: Callable[[Desk], T]) -> T:
+        """What ``do`` makes at the client's desk, in a thread. Raises Busy, Late, and what ``do`` raises."""
+        seat = self.seat(client)
+        seat.take()
+        work: Future[T] = self._workers.submit(do, seat.desk)
+        # When it is done, not when the client stops waiting: it is worked on until then.
+        work.add_done_callback(seat.give_back)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(work), self._allowance.seconds)
+        except TimeoutError:
+            raise Late(
+                f"This takes longer than {self._allowance.seconds:g} seconds. It goes on: look again later."
+            ) from None
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=False, cancel_futures=True)

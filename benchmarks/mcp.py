@@ -1,0 +1,105 @@
+"""How far a player comes that has nothing but the tools of ``dojo mcp``: ``python -m benchmarks.mcp``.
+
+It is a script at the protocol's own client, over stdio, as a language model's program is: it opens softmax
+at the recorded line's shape, reads the line's moves in one game and plays them in another, from the start.
+Both ends are timed, each in turns with its own start, and the player's speed-up is told beside the line's.
+Also told: the tools called, and the characters of all answers, which a model would have to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+from typing import Any
+
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp_types import Implementation, TextContent
+
+from dojo_core.line import recorded_lines
+
+WITHIN = 1.05  # of the recorded line's time
+AT_ONCE = 10  # moves in one call
+
+
+class Player:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.calls = self.characters = 0
+
+    async def ask(self, name: str, **arguments: Any) -> Any:
+        told = await self._client.call_tool(name, arguments)
+        text = "".join(each.text for each in told.content if isinstance(each, TextContent))
+        if told.is_error:
+            raise SystemExit(f"{name}: {text}")
+        self.calls += 1
+        self.characters += len(text)
+        return told.structured_content
+
+
+async def plays(player: Player, game: str, moves: list[str]) -> None:
+    """Plays moves from where the game stands, and looks at what is legal now and then."""
+    for n in range(0, len(moves), AT_ONCE):
+        await player.ask("moves", game=game)
+        played = await player.ask("play", game=game, moves=moves[n : n + AT_ONCE])
+        assert played["stopped"] is None, played["stopped"]
+
+
+async def compared(kernel: str, seconds: float) -> None:
+    known = recorded_lines()[kernel]
+    with tempfile.TemporaryDirectory(prefix="dojo-mcp-") as home:
+        started = StdioServerParameters(
+            command=sys.executable,
+            args=["-P", "-m", "agents.cli", "mcp"],
+            env={**os.environ, "DOJO_HOME": home, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        async with Client(started, client_info=Implementation(name="benchmark", version="1")) as client:
+            player, judge = Player(client), Player(client)
+            recorded = (await judge.ask("open", line=kernel))["game"]
+            tree = (await judge.ask("goto", game=recorded))["tree"]
+            await judge.ask("goto", game=recorded, position=tree[-1]["position"])
+            begun = await player.ask("open", kernel=kernel, shape=known.shape, policy=known.policy)
+            theirs, moves = begun["game"], [each["move"] for each in tree if each["move"]]
+            await plays(player, theirs, moves)
+            print(f"{kernel} {known.shape}, policy {known.policy}\n")
+            print("| | time | × the start |\n|---|---:|---:|")
+            speeds = []
+            for name, each, game in (
+                ("the recorded line", judge, recorded),
+                ("the player", player, theirs),
+            ):
+                told = await each.ask("measure", game=game, seconds=seconds)
+                if told["state"] != "measured":
+                    raise SystemExit(f"Not measured within {seconds:g} seconds: give more by --seconds.")
+                speed, time = told["speedup"], told["outcome"]["seconds"]
+                speeds.append(speed["value"])
+                between = f"{speed['low']:.3g} to {speed['high']:.3g}"
+                print(f"| {name} | {1e3 * time:.3g} ms | {speed['value']:.3g} ({between}) |")
+            share = speeds[0] / speeds[1]
+            one, other = [
+                (await judge.ask("goto", game=game, position=position))["program"]
+                for game, position in ((recorded, tree[-1]["position"]), (theirs, len(moves)))
+            ]
+            verdict = "within 5%" if share <= WITHIN else "not within 5%"
+            same = "the same program" if one == other else "another program"
+            print(
+                f"\nThe player takes {share:.1%} of the line's time, {verdict}: {same}. It called "
+                f"{player.calls} tools and read {player.characters:,} characters."
+            )
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--kernel", default="softmax", help="one that has a recorded line of its name")
+    arguments.add_argument(
+        "--seconds", type=float, default=240, help="to wait for a measurement, at most 300"
+    )
+    asked = arguments.parse_args()
+    asyncio.run(compared(asked.kernel, asked.seconds))
+
+
+if __name__ == "__main__":
+    main()
