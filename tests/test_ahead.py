@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from dojo_core import kernels
 from dojo_core.measure import trial
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.service import Service
+from dojo_core.service import courtesy as courtesies
 from dojo_core.service.queue import ROUGH, Outcome
 from dojo_core.targets.cpu.measurer import Measurer
 from pages.door import _answer
@@ -60,8 +62,35 @@ def test_an_exchange_brings_the_board_where_the_page_has_another_one(service: Se
     played = service.exchange(page.player, "tab", [{**event, "move": move_of(page, "join_scopes")}], version)
     assert played["board"]["position"]["id"] == 1 == played["feed"]["position"]
     assert played["board"]["acknowledged"]["tab"] == 9
+    # its moves have to be found first: they come at the next message, for which the page does not wait
+    texts, poll = played["board"], played["poll"]
+    assert texts["moves"] is None is texts["code"] and texts["program"]["lines"] and poll == 0
+    listed = service.exchange(page.player, "tab", [], texts["version"])["board"]
+    assert listed["moves"] and listed["code"]["lines"] and listed["program"] == texts["program"]
+    assert service.exchange(page.player, "tab", [], listed["version"])["board"] is None
+    back = {**event, "seq": 10, "kind": "take_back", "position": 1}
+    assert service.exchange(page.player, "tab", [back], listed["version"])["board"]["moves"]
     # of two boards the later one has the larger number, so that a page can tell a late one
     assert played["board"]["told"][1] > first["board"]["told"][1]
+
+
+def test_what_is_worked_out_beside_an_answer_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courtesies, "PATIENCE", 300)
+    courtesy, told = courtesies.Courtesy(), list[str]()
+
+    def beside() -> None:
+        courtesy.give_way()
+        told.append("beside")
+
+    with courtesy.answering():
+        thread = threading.Thread(target=beside)
+        thread.start()
+        with courtesy.answering():
+            told.append("an answer")
+        told.append("another")
+    thread.join()
+    courtesy.give_way()  # for nobody
+    assert told == ["an answer", "another", "beside"]
 
 
 def test_the_start_screen_tells_its_errors_whatever_version_a_page_has(service: Service) -> None:

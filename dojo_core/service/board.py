@@ -70,9 +70,11 @@ def _rules(game: Game) -> list[list[str]]:
     return [policy, [on.title, on.about]]
 
 
-def sheet(game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, int]) -> Json:
-    """What is the same of a position whenever it stands on the board: its texts and its moves. The table is
-    locked."""
+def sheet(
+    game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, int], listed: bool = True
+) -> Json:
+    """What is the same of a position whenever it stands on the board: its texts and its moves; the code and the
+    moves are None unless ``listed``. The table is locked."""
     program = program_lines(at.program, hues)
     program["diff"], program["added"], program["since_start"] = [], [], []
     if at.parent is not None:
@@ -82,15 +84,15 @@ def sheet(game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, i
     return {
         "position": {"id": at.id, "parent": at.parent, "hash": at.program.hash},
         "program": program,
-        "code": analysis.code_view,
-        "moves": analysis.rows,
+        "code": analysis.code_view if listed else None,
+        "moves": analysis.rows if listed else None,
         "blocked": analysis.known_blocked,
         "enablers": analysis.known_blocked is not None,
     }
 
 
-def position(player: Player, table: Table, analysis: Analysis) -> Json:
-    """The position at the cursor. The table is locked."""
+def position(player: Player, table: Table, analysis: Analysis, listed: bool = True) -> Json:
+    """The position at the cursor; ``listed`` as above. The table is locked."""
     game = table.game
     clock, words = backend(game.target).clock(), backend(game.target).words
     return {
@@ -104,7 +106,7 @@ def position(player: Player, table: Table, analysis: Analysis) -> Json:
             "doubt": "" if game.kernel else program_doubt(game.start) or "",
             "watching": "" if table.source is None else watching(table.owner),
         },
-        **sheet(game, game.current, analysis, table.hues),
+        **sheet(game, game.current, analysis, table.hues, listed),
         "assembly": analysis.assembly if player.assembly else None,
         "profile": analysis.profile if player.profile else None,
         "profiling": player.profile,

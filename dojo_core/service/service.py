@@ -25,6 +25,7 @@ from dojo_core.ownership import watching
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
+from dojo_core.service.analysis import Analysis
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.drafts import draft, sizes_said
@@ -48,6 +49,7 @@ FORK = " (fork)"  # at the end of a copy's title
 POLL = 0.5  # seconds between two looks of a page, while something is under way
 QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things
 WATCHING = 2.0  # at somebody else's game
+UNLISTED = "/unlisted"  # at the end of the version of a board without its moves
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
 
@@ -83,6 +85,7 @@ class Service:
         """``machine``: what else the machine does now. ``local``: only this machine's own people can reach
         it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody asks."""
         self._machine, self._take_away = machine, take_away
+        self._seen = UNKNOWN  # what else the machine did when a page asked last
 
         def idle() -> bool:
             return not machine().busy
@@ -553,18 +556,39 @@ class Service:
 
     def exchange(self, player: Player, client: object, events: object, version: object) -> Json:
         """A page's events, and what it is told then: the times, and the board where it has another one than
-        that of ``version``. A page that does not know what it shows says an empty version."""
-        with player.lock:
-            self.handle(player, client, events)
-            same = player.table is not None and version == self.board_version(player)
-            board = None if same else self.board(player)
-            poll = self.poll(player)  # asked before the feed: the last poll brings all there is
-            return {"board": board, "feed": self.feed(player), "poll": poll}
+        that of ``version``. A page that does not know what it shows says an empty version.
+
+        Where the moves of a position have to be found first, the board comes without them, and at the next
+        message, for which the page does not wait, once more with them.
+        """
+        with self._attention.courtesy.answering():
+            with player.lock:
+                self.handle(player, client, events)
+                analysis = self._unlisted(player, version)
+                if analysis is not None and version != self.board_version(player) + UNLISTED:
+                    return {"board": self.board(player, False), "feed": self.feed(player, False), "poll": 0.0}
+            if analysis is not None:
+                analysis.prepare()  # beside the locks: another tab at this table may play on
+            with player.lock:
+                same = player.table is not None and version == self.board_version(player)
+                board = None if same else self.board(player)
+                poll = self.poll(player)  # asked before the feed: the last poll brings all there is
+                return {"board": board, "feed": self.feed(player), "poll": poll}
+
+    def _unlisted(self, player: Player, version: object) -> Analysis | None:
+        """What is known of the position on the board, where its moves are not and the page lacks them."""
+        table = player.table
+        if table is None or version == self.board_version(player):
+            return None
+        with table.lock:
+            analysis = self._attention.attend(player, table)
+        return None if analysis.listed else analysis
 
     def ahead(self, player: Player, wanted: object) -> list[Json]:
         """Positions beside the one on the player's board, as it would show them (ahead.py)."""
         table = player.table
-        return [] if table is None else sheets(table, self._attention.analysis, wanted)
+        with self._attention.courtesy.answering():
+            return [] if table is None else sheets(table, self._attention.analysis, wanted)
 
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
@@ -574,8 +598,9 @@ class Service:
         follow(table)
         return f"{table.game.id}/{table.game.cursor}/{table.changes}/{player.ready}/{player.measuring}"
 
-    def board(self, player: Player) -> Json:
-        """What stands on the board: the start screen, or a position with its moves and history.
+    def board(self, player: Player, listed: bool = True) -> Json:
+        """What stands on the board: the start screen, or a position with its history and, where they are to be
+        ``listed``, its moves and code.
 
         With it the events it shows are acknowledged: sent again to a server that was started anew meanwhile,
         which knows nothing of them, they would be applied twice. ``told`` is [process, number]: of two boards
@@ -585,7 +610,7 @@ class Service:
             table = player.table
             common = {
                 "acknowledged": dict(player.acknowledged),
-                "version": self.board_version(player),
+                "version": self.board_version(player) + ("" if listed else UNLISTED),
                 "told": [self._process, next(self._numbers)],
             }
             if table is None:
@@ -594,14 +619,15 @@ class Service:
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                position = board.position(player, table, analysis)
+                position = board.position(player, table, analysis, listed)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
                 shown = pinned.texts(player)
                 return {"view": "play", "pinned": shown, **common, **position}
 
-    def feed(self, player: Player) -> Json:
-        """The times: small, asked for twice a second while there is work. Renews the player's lease."""
+    def feed(self, player: Player, listed: bool = True) -> Json:
+        """The times: small, asked for twice a second while there is work; of the moves where they are ``listed``.
+        Renews the player's lease."""
         self.queue.renew(player.id)
         with self._lock:
             if player.id in self._players:
@@ -619,9 +645,11 @@ class Service:
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                times = feed.times(player, table, analysis, self.queue.of(table.key))
+                times = feed.times(player, table, analysis, self.queue.of(table.key), listed)
                 times["pinned"] = pinned.times(player, table, self.queue.of(table.key))
-                return {"view": "play", **common, **times, "machine": feed.machine(self._machine())}
+                if listed:  # looking takes some milliseconds
+                    self._seen = self._machine()
+                return {"view": "play", **common, **times, "machine": feed.machine(self._seen)}
 
 
 def _plain(identifier: str) -> bool:

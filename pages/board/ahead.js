@@ -36,7 +36,7 @@ class Ahead {
     if (this.guess !== null && this.board.events.waits((event) => event.seq <= this.guess)) return false;
     this.newest = data.told;
     this.guess = null;
-    if (data.view === "play") this.keep(data.game.id, Object.fromEntries(SHEET.map((part) => [part, data[part]])));
+    if (data.view === "play" && data.moves) this.keep(data.game.id, Object.fromEntries(SHEET.map((part) => [part, data[part]])));
     return true;
   }
 

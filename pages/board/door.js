@@ -42,8 +42,8 @@ class Door {
     clearTimeout(this.timer);
     this.again = Boolean(this.under);
     if (this.again || !this.key) return;
-    const { events, ahead, data } = this.board;
-    this.under = { client: events.client, events: [...events.pending], version: ahead.guess === null && data ? data.version : "" };
+    const { events, ahead, told } = this.board;
+    this.under = { client: events.client, events: [...events.pending], version: ahead.guess === null ? told : "" };
     const key = this.key;
     let wait = SHUT;
     try {

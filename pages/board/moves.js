@@ -6,6 +6,7 @@ class MovesPane {
     this.board = board;
     this.group = "all";
     this.filter = "";
+    this.moves = new Map();
     this.rows = new Map();
     this.chosen = null;
     this.playing = null;
@@ -52,6 +53,15 @@ class MovesPane {
     this.arrange();
     this.draw();
     this.list.scrollTop = 0;
+  }
+
+  /** Until the moves of the position are there, the rows of the one before stand in their place, and are none. */
+  hold(on) {
+    this.root.setAttribute("aria-busy", String(on));
+    if (!on) return;
+    this.unchoose();
+    this.rows.clear();
+    for (const row of this.list.children) row.removeAttribute("data-move");
   }
 
   /** A new position, or the same with more known about it. */
@@ -126,7 +136,7 @@ class MovesPane {
   result(text) {
     const move = this.moves.get(text);
     const feed = this.board.feed;
-    return move && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
+    return move && this.board.data.moves && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
   }
 
   /** How fast what a move leads to is against the position on the board, null where that is not known. */
@@ -143,7 +153,7 @@ class MovesPane {
 
   /** Which rows are shown, in the frozen order. */
   arrange() {
-    if (!this.board.data.moves || !this.moves) return;
+    if (!this.board.data.moves) return;
     if (this.group === "blocked") return this.drawBlocked();
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = this.order.list.filter((text) => {
@@ -242,7 +252,6 @@ class MovesPane {
 
   /** New results came. */
   refresh() {
-    if (!this.moves) return;
     this.order.settle();
     this.fill();
     this.drawer.draw();
@@ -277,7 +286,7 @@ class MovesPane {
   placesOf(text) {
     if (text === null) return [];
     if (this.group === "blocked") return this.blockedMove(text).paths;
-    const move = this.moves && this.moves.get(text);
+    const move = this.moves.get(text);
     return move ? move.paths : [];
   }
 
@@ -349,7 +358,7 @@ class MovesPane {
 
   play(text) {
     // Until the next position is drawn a second click plays nothing; the server checks besides.
-    if (this.playing !== null) return;
+    if (this.playing !== null || (!this.board.data.moves && text !== this.typed)) return;
     if (this.board.watching) return void this.board.tell(this.board.watching);
     this.playing = text;
     this.plan = text === this.unblocked ? this.plan.slice(1) : [];
