@@ -111,6 +111,7 @@ class Board {
       }
       this.parts = parts;
       if (changed("program", "profile", "profiling", "at")) this.program.update();
+      if (arrived) this.moves.arrive();
       this.code.hold(!data.code);
       this.moves.hold(!data.moves);
       if (data.code && changed("program", "code", "assembly", "profile", "at")) this.code.update();

@@ -55,6 +55,12 @@ class MovesPane {
     this.list.scrollTop = 0;
   }
 
+  /** Another position: what was typed has been played. */
+  arrive() {
+    if (this.typed && this.typed === this.filter.trim()) this.search.value = this.filter = "";
+    this.typed = null;
+  }
+
   /** Until the moves of the position are there, the rows of the one before stand in their place, and are none. */
   hold(on) {
     this.root.setAttribute("aria-busy", String(on));
@@ -73,8 +79,6 @@ class MovesPane {
       this.order.settled = false;
       this.list.scrollTop = 0;
     }
-    if (changed && this.typed && this.typed === this.filter.trim()) this.search.value = this.filter = "";
-    if (changed) this.typed = null;
     this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
     if (changed) this.order.update();
     else this.arrange();
