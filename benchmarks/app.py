@@ -7,6 +7,8 @@ Starts the app with a data directory of its own and measures, each figure agains
   are, in the page, the time from the click to the position on the screen and to its moves beside it, and the
   whole click, as a driver of the browser sees it; then of many moves, each a click of a script;
 - a move that the pointer was on for a moment, and an arrow key, back and forward along the line;
+- a kernel's first times, with measuring on and nothing known of it: from the click on its card to the first time,
+  rough or not, to the first move that is shown with a speed above 1, and to the first that is surely faster;
 - an idle tab: the server's and the browser's share of one core;
 - fifty double clicks: each plays one move;
 - eight tabs at once: the same as above, all playing.
@@ -46,6 +48,7 @@ from tests.browser.conftest import ARGUMENTS, CHROMIUM, Server
 
 MOVES, BLUE, DOUBLE_CLICKS, TABS, ROUNDS, IDLE_SECONDS = 60, 20, 50, 8, 6, 20
 SOAKED = (("softmax", "8x16"), ("rmsnorm", "8x16"), ("matmul", "8x8x8"), ("layernorm", "8x16"))
+OPENED = ("softmax", "layernorm", "rmsnorm", "matmul")
 LINE = 24  # moves played in a game of the soak
 BACK, FORWARD = 0.25, 0.15  # of its moves
 MOST_HUNG = 20
@@ -83,6 +86,26 @@ PLAY = f"""async ([row, twice, key]) => {{{BOARD}
   else button.click();
   if (twice) button.click();
   return await drawn(() => begun);
+}}"""
+# Opens a kernel's card. Resolves with the seconds to its first time, to the first move that is shown with a speed
+# above that of the position, and to the first one that is surely faster; null where none comes.
+FIRST_TIMES = f"""async kernel => {{{BOARD}
+  board.querySelector(`[data-kernel=${{kernel}}] button`).click();
+  const begun = performance.now(), since = () => (performance.now() - begun) / 1000;
+  const shows = (selector) => [...board.querySelectorAll(selector)].some((node) => /\\d/.test(node.textContent));
+  const above = () => [...board.querySelectorAll('.row .value')]
+    .some((node) => Number((/([\\d.]+)×/.exec(node.textContent) ?? [])[1]) > 1);
+  let timed = null, faster = null;
+  return await new Promise((done) => {{
+    const look = () => {{
+      if (timed === null && shows('.play .metric-time .metric-value')) timed = since();
+      if (faster === null && above()) faster = since();
+      if (shows('.row .value.faster')) done([timed, faster, since()]);
+      else if (since() > 45) done([timed, faster, null]);
+      else setTimeout(look, 20);
+    }};
+    look();
+  }});
 }}"""
 # Waits for the driver's click or key.
 AWAIT = f"""() => {{{BOARD}
@@ -307,6 +330,30 @@ def foreseen(page: Page, url: str, count: int) -> list[Figure]:
         Figure("a move that the pointer was on, median", statistics.median(played), "ms", 200),
         Figure("an arrow, median", statistics.median(stepped), "ms", 100),
     ]
+
+
+def first_times(browser: Any) -> list[Figure]:
+    """Of each kernel at the shape of its card, in an app that has been running for some seconds."""
+    figures = []
+    with tempfile.TemporaryDirectory(prefix="dojo-app-") as home:
+        server = Server(Path(home))
+        server.start(measure=True)
+        try:
+            for kernel in OPENED:
+                page = browser.new_page(viewport={"width": 1280, "height": 800})
+                page.goto(server.url)
+                page.wait_for_selector(".card.kernel")
+                page.wait_for_timeout(3000)
+                seen = page.evaluate(FIRST_TIMES, kernel)
+                page.close()
+                for what, seconds, bound in zip(
+                    ("time", "faster move", "move surely faster"), seen, (3, 6, None), strict=True
+                ):
+                    value = float("inf") if seconds is None else float(seconds)
+                    figures.append(Figure(f"{kernel}, from its card to its first {what}", value, "s", bound))
+        finally:
+            server.stop()
+    return figures
 
 
 def idle(page: Page, url: str, server: Server, seconds: float) -> list[Figure]:
@@ -540,6 +587,7 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": 1280, "height": 800})
                 page.goto(server.url)
                 figures += moves(page, server.url, max(5, int(share * MOVES)))
+                figures += first_times(browser)
                 page.goto(server.url)
                 figures += idle(page, server.url, server, max(5, share * IDLE_SECONDS))
                 page.goto(server.url)
