@@ -304,7 +304,9 @@ def out_of_the_blue(page: Page, url: str, count: int) -> list[Figure]:
         Figure(f"{what}: its moves too, in the page", statistics.median(listed), "ms", 200),
         Figure(f"{what}: the whole click", statistics.median(whole), "ms"),
         Figure("a move out of the blue, 95 %: the position, in the page", percentile(shown, 0.95), "ms", 400),
-        Figure("a move out of the blue, 95 %: its moves too, in the page", percentile(listed, 0.95), "ms", 500),
+        Figure(
+            "a move out of the blue, 95 %: its moves too, in the page", percentile(listed, 0.95), "ms", 500
+        ),
     ]
 
 

@@ -81,7 +81,9 @@ def test_runs_side_by_side_begin_from_one_time_of_their_start(tmp_path: Path) ->
         programs = [other, start]
         return [each.seconds for each in lane.measure(workload, programs, {}, effort, lambda: False)]
 
-    one, two, alone = (SharedStart(at, KEY, start.hash, clock) for at in (path, path, tmp_path / "gone" / "x"))
+    one, two, alone = (
+        SharedStart(at, KEY, start.hash, clock) for at in (path, path, tmp_path / "gone" / "x")
+    )
     assert seconds(one) == [2.0, 1.0] and seconds(two) == [3.0, 1.0]
     assert clock.measured.count(start.hash) == 1 and clock.measured.count(other.hash) == 2
     # at the end of a run all is timed anew, and where the other run was deleted, too

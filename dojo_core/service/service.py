@@ -533,7 +533,7 @@ class Service:
         """Is there anything under way that the player's page should hear of soon?"""
         if player.table is None:
             return False
-        if player.pending:
+        if player.pending or (player.companion is not None and player.companion.busy):
             return True
         queue = self.queue.of(player.table.key)
         return bool(player.measuring and not queue.down and queue.open_tasks(player.id))
@@ -646,6 +646,8 @@ class Service:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
                 times = feed.times(player, table, analysis, self.queue.of(table.key), listed)
+                if player.companion is not None and player.companion.secret:
+                    times["results"] = [feed.NOT_ASKED] * len(times["results"])
                 times["pinned"] = pinned.times(player, table, self.queue.of(table.key))
                 if listed:  # looking takes some milliseconds
                     self._seen = self._machine()
