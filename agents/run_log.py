@@ -220,8 +220,9 @@ class LoggedTiming:
 
 
 class SharedStart:
-    """Times from another source, but for that of one program, which runs side by side begin from: it is measured
-    by whichever of them comes first, and kept at ``path`` for all. Where its folder is gone, each measures its own.
+    """Times from another source, but for that of one program, which runs side by side begin from: it is
+    measured by whichever of them comes first, and kept at ``path`` for all. Where its folder is gone, each
+    measures its own.
     """
 
     def __init__(self, path: Path, key: RunKey, program: str, otherwise: Timing) -> None:

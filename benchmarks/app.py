@@ -3,12 +3,13 @@
 Starts the app with a data directory of its own and measures, each figure against what it should hold:
 
 - the first board: from the first request to the moves of a position, after the server's start and again;
-- a move out of the blue, with nothing being measured: typed, or clicked where the pointer was not before. Told
-  are, in the page, the time from the click to the position on the screen and to its moves beside it, and the
-  whole click, as a driver of the browser sees it; then of many moves, each a click of a script;
+- a move out of the blue, with nothing being measured: typed, or clicked where the pointer was not before.
+  Told are, in the page, the time from the click to the position on the screen and to its moves beside it, and
+  the whole click, as a driver of the browser sees it; then of many moves, each a click of a script;
 - a move that the pointer was on for a moment, and an arrow key, back and forward along the line;
-- a kernel's first times, with measuring on and nothing known of it: from the click on its card to the first time,
-  rough or not, to the first move that is shown with a speed above 1, and to the first that is surely faster;
+- a kernel's first times, with measuring on and nothing known of it: from the click on its card to the first
+  time, rough or not, to the first move that is shown with a speed above 1, and to the first that is surely
+  faster;
 - an idle tab: the server's and the browser's share of one core;
 - fifty double clicks: each plays one move;
 - eight tabs at once: the same as above, all playing.
@@ -56,8 +57,8 @@ SAMPLE = 25  # moves between two looks at memory
 WARM_UP = 0.3  # of a soak: caches fill up
 TICKS = os.sysconf("SC_CLK_TCK")
 
-# The board, and what resolves, once another position is on the screen, with the milliseconds that this took since
-# ``begun()`` and those until its moves are there too; with null where it does not come.
+# The board, and what resolves, once another position is on the screen, with the milliseconds that this took
+# since ``begun()`` and those until its moves are there too; with null where it does not come.
 BOARD = """
   const board = [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
     .map((e) => e.shadowRoot).find((r) => r && r.querySelector('.board'));
@@ -87,13 +88,14 @@ PLAY = f"""async ([row, twice, key]) => {{{BOARD}
   if (twice) button.click();
   return await drawn(() => begun);
 }}"""
-# Opens a kernel's card. Resolves with the seconds to its first time, to the first move that is shown with a speed
-# above that of the position, and to the first one that is surely faster; null where none comes.
+# Opens a kernel's card. Resolves with the seconds to its first time, to the first move that is shown with a
+# speed above that of the position, and to the first one that is surely faster; null where none comes.
 FIRST_TIMES = f"""async kernel => {{{BOARD}
   board.querySelector(`[data-kernel=${{kernel}}] button`).click();
   const begun = performance.now(), since = () => (performance.now() - begun) / 1000;
-  const shows = (selector) => [...board.querySelectorAll(selector)].some((node) => /\\d/.test(node.textContent));
-  const above = () => [...board.querySelectorAll('.row .value')]
+  const all = (selector) => [...board.querySelectorAll(selector)];
+  const shows = (selector) => all(selector).some((node) => /\\d/.test(node.textContent));
+  const above = () => all('.row .value')
     .some((node) => Number((/([\\d.]+)×/.exec(node.textContent) ?? [])[1]) > 1);
   let timed = null, faster = null;
   return await new Promise((done) => {{
@@ -111,7 +113,8 @@ FIRST_TIMES = f"""async kernel => {{{BOARD}
 AWAIT = f"""() => {{{BOARD}
   let begun = null;
   const heard = () => {{ begun ??= performance.now(); }};
-  for (const kind of ['pointerup', 'keydown']) window.addEventListener(kind, heard, {{ capture: true, once: true }});
+  for (const kind of ['pointerup', 'keydown'])
+    window.addEventListener(kind, heard, {{ capture: true, once: true }});
   window.drawn = drawn(() => begun);
 }}"""
 

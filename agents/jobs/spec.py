@@ -26,8 +26,8 @@ class JobSpec:
 
     ``game`` is the game's text with its cursor where the run starts; ``saved`` the id it is stored under and
     ``at`` the position's number there, so that what is found becomes a variation of it. ``timing`` is one of
-    ``TIMINGS``; ``seconds`` a wall-clock limit without pauses; ``beside`` the run that it was begun side by side
-    with, whose time of the program that both begin from is its own too.
+    ``TIMINGS``; ``seconds`` a wall-clock limit without pauses; ``beside`` the run that it was begun side by
+    side with, whose time of the program that both begin from is its own too.
     """
 
     id: str

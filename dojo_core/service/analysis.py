@@ -161,7 +161,8 @@ class Analysis:
         return self._successors
 
     def find_successors(self, rest: Callable[[], None] = _no_rest) -> list[Successor]:
-        """Apply every move; in the order of ``moves``. ``rest`` is called between two; what it raises ends it."""
+        """Apply every move, in the order of ``moves``. ``rest`` is called before each; what it raises
+        ends it."""
         if self._successors is None:
             successors = []
             for move in self.moves:
@@ -176,7 +177,8 @@ class Analysis:
         return self._blocked
 
     def find_blocked(self, rest: Callable[[], None] = _no_rest) -> list[Json]:
-        """Refused moves with their reasons; and which legal moves would open some of them. ``rest`` as above."""
+        """Refused moves with their reasons; and which legal moves would open some of them. ``rest`` is called
+        before each; what it raises ends it."""
         if self._blocked is None:
             blocked: list[Json] = []
             opens: dict[str, list[str]] = {}

@@ -73,8 +73,8 @@ def _rules(game: Game) -> list[list[str]]:
 def sheet(
     game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, int], listed: bool = True
 ) -> Json:
-    """What is the same of a position whenever it stands on the board: its texts and its moves; the code and the
-    moves are None unless ``listed``. The table is locked."""
+    """What is the same of a position whenever it stands on the board: its texts and its moves; the code and
+    the moves are None unless ``listed``. The table is locked."""
     program = program_lines(at.program, hues)
     program["diff"], program["added"], program["since_start"] = [], [], []
     if at.parent is not None:

@@ -10,8 +10,8 @@ PATIENCE = 1.0  # seconds: where many ask at once, what is beside them goes on a
 
 
 class Courtesy:
-    """Thread-safe. Whoever answers a page does so within ``answering``; whoever works beside calls ``give_way``
-    at every step, some milliseconds apart, with no lock held that an answer needs."""
+    """Thread-safe. Whoever answers a page does so within ``answering``; whoever works beside calls
+    ``give_way`` at every step, some milliseconds apart, with no lock held that an answer needs."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

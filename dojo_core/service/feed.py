@@ -23,7 +23,8 @@ WAITING, RUNNING, NOT_ASKED = 0, 1, 2
 def times(
     player: Player, table: Table, analysis: Analysis, queue: MeasuringQueue, listed: bool = True
 ) -> Json:
-    """All that changes while measuring; of the moves nothing unless they are ``listed``. The table is locked."""
+    """All that changes while measuring; of the moves nothing unless they are ``listed``. The table is
+    locked."""
     game = table.game
     hashes = {p.id: p.program.hash for p in game.positions.values()}
     outcomes = zip(hashes, queue.results(table.key, list(hashes.values())), strict=True)

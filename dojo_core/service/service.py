@@ -599,8 +599,8 @@ class Service:
         return f"{table.game.id}/{table.game.cursor}/{table.changes}/{player.ready}/{player.measuring}"
 
     def board(self, player: Player, listed: bool = True) -> Json:
-        """What stands on the board: the start screen, or a position with its history and, where they are to be
-        ``listed``, its moves and code.
+        """What stands on the board: the start screen, or a position with its history and, where they are to
+        be ``listed``, its moves and code.
 
         With it the events it shows are acknowledged: sent again to a server that was started anew meanwhile,
         which knows nothing of them, they would be applied twice. ``told`` is [process, number]: of two boards
@@ -626,8 +626,8 @@ class Service:
                 return {"view": "play", "pinned": shown, **common, **position}
 
     def feed(self, player: Player, listed: bool = True) -> Json:
-        """The times: small, asked for twice a second while there is work; of the moves where they are ``listed``.
-        Renews the player's lease."""
+        """The times: small, asked for twice a second while there is work; of the moves where they are
+        ``listed``. Renews the player's lease."""
         self.queue.renew(player.id)
         with self._lock:
             if player.id in self._players:

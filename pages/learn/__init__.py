@@ -114,7 +114,7 @@ def _keep_address(session: TutoringSession) -> None:
 
 
 def _draw_panel(tutor: Tutor, session: TutoringSession) -> None:
-    """The panel with its data as they are; beside a board, that one's way to the service tells later changes."""
+    """The panel with its data as they are; beside a board, that one's way to the service tells what comes."""
 
     def events_came() -> None:
         sent = (st.session_state.get("panel") or {}).get("events")

@@ -73,8 +73,8 @@ class Server:
         return self.home / "lock"
 
     def start(self, *options: str, measure: bool = False) -> None:
-        """``options`` are those of ``dojo app``. Nothing is timed or compiled before a test asks for it, unless
-        games are to be ``measure``d from their beginning."""
+        """``options`` are those of ``dojo app``. Nothing is timed or compiled before a test asks for it,
+        unless games are to be measured from their beginning."""
         beside = {} if self.packages is None else {"PYTHONPATH": f"{ROOT}{os.pathsep}{self.packages}"}
         command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser"]
         command += [] if measure else ["--no-measure"]
