@@ -14,6 +14,7 @@ import json
 import os
 import re
 import threading
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -245,3 +246,46 @@ class LoggedTiming:
                         measurement, effort, self._elapsed(), lines.get(measurement.program_hash, "")
                     )
         return [known[p.hash] for p in programs]
+
+
+class SharedStart:
+    """Times from another source, but for that of one program, which runs side by side begin from: it is
+    measured by whichever of them comes first, and kept at ``path`` for all. Where its folder is gone, each
+    measures its own.
+    """
+
+    def __init__(self, path: Path, key: RunKey, program: str, otherwise: Timing) -> None:
+        self._path, self._key, self._program, self._otherwise = path, key, program, otherwise
+
+    def measure(
+        self,
+        workload: Workload,
+        programs: Sequence[Program],
+        lines: Mapping[str, str],
+        effort: Effort,
+        cancelled: Callable[[], bool],
+    ) -> list[Measurement]:
+        shared = effort is not Effort.FINAL and self._path.parent.is_dir()
+        start = [p for p in programs if shared and p.hash == self._program]
+        rest = [p for p in programs if p not in start]
+        known = {p.hash: self._start(workload, p, lines, cancelled) for p in start[:1]}
+        if rest:
+            measured = self._otherwise.measure(workload, rest, lines, effort, cancelled)
+            known.update(zip([p.hash for p in rest], measured, strict=True))
+        return [known[p.hash] for p in programs]
+
+    def _start(
+        self,
+        workload: Workload,
+        program: Program,
+        lines: Mapping[str, str],
+        cancelled: Callable[[], bool],
+    ) -> Measurement:
+        while not cancelled():
+            try:
+                with RunLog(self._path, self._key) as log:
+                    timing = LoggedTiming(log, self._otherwise, lambda: 0.0)
+                    return timing.measure(workload, [program], lines, Effort.NORMAL, cancelled)[0]
+            except RunBusy:  # the other one is measuring it
+                time.sleep(0.05)
+        return Measurement(program.hash, "", "cancelled")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agents.agent import Agent, Best, Budget, Control, Event, PlayerFailed, Task, run
 from agents.outside import Answer, Ask
-from agents.run_log import LoggedTiming, RunKey, RunLog, run_file
+from agents.run_log import LoggedTiming, RunKey, RunLog, SharedStart, run_file
 from agents.timing import MachineTiming, Timing
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort
@@ -45,7 +45,8 @@ class Tuning:
 
     A run that was stopped goes on where it was, unless it is begun ``again``. ``log`` is where its log lies,
     if not with the others; with ``keep`` the best line becomes a game of its own in the records; ``machine``
-    is the fingerprint of the times that ``timing`` gives, if not this machine's; ``lanes`` as in ``run``.
+    is the fingerprint of the times that ``timing`` gives, if not this machine's; ``lanes`` as in ``run``;
+    ``start`` is where the time of the program it begins from is kept that it shares with others, if it does.
     Raises RunBusy while another process is at it, and PlayerFailed where the agent cannot play here.
     """
 
@@ -62,6 +63,7 @@ class Tuning:
         keep: bool = True,
         machine: str | None = None,
         lanes: int = 1,
+        start: Path | None = None,
     ) -> None:
         if unfit := agent.unfit(game):
             raise PlayerFailed(unfit)
@@ -72,6 +74,8 @@ class Tuning:
         origin = backend(game.target).clock().origin
         machine = machine or (origin.fingerprint if origin else measurer.machine.fingerprint)
         self._key = key_of(game, agent, budget, seed, machine, lanes)
+        if start is not None:
+            self._timing = SharedStart(start, self._key, game.current.program.hash, self._timing)
         self._lanes = lanes
         self._keeping = keep
         self._log = RunLog(log or run_file(self._key), self._key, again)

@@ -3,8 +3,13 @@
 Starts the app with a data directory of its own and measures, each figure against what it should hold:
 
 - the first board: from the first request to the moves of a position, after the server's start and again;
-- a move: from the click on Apply to the redrawn page, with nothing being measured, out of the blue, and once
-  the pointer was on its row; and an arrow key, back and forward along the line;
+- a move out of the blue, with nothing being measured: typed, or clicked where the pointer was not before.
+  Told are, in the page, the time from the click to the position on the screen and to its moves beside it, and
+  the whole click, as a driver of the browser sees it; then of many moves, each a click of a script;
+- a move that the pointer was on for a moment, and an arrow key, back and forward along the line;
+- a kernel's first times, with measuring on and nothing known of it: from the click on its card to the first
+  time, rough or not, to the first move that is shown with a speed above 1, and to the first that is surely
+  faster;
 - an idle tab: the server's and the browser's share of one core;
 - fifty double clicks: each plays one move;
 - eight tabs at once: the same as above, all playing.
@@ -42,8 +47,9 @@ from playwright.sync_api import Page, sync_playwright
 from dojo_core.measure.machine import this_machine
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, Server
 
-MOVES, DOUBLE_CLICKS, TABS, ROUNDS, IDLE_SECONDS = 60, 50, 8, 6, 20
+MOVES, BLUE, DOUBLE_CLICKS, TABS, ROUNDS, IDLE_SECONDS = 60, 20, 50, 8, 6, 20
 SOAKED = (("softmax", "8x16"), ("rmsnorm", "8x16"), ("matmul", "8x8x8"), ("layernorm", "8x16"))
+OPENED = ("softmax", "layernorm", "rmsnorm", "matmul")
 LINE = 24  # moves played in a game of the soak
 BACK, FORWARD = 0.25, 0.15  # of its moves
 MOST_HUNG = 20
@@ -51,29 +57,66 @@ SAMPLE = 25  # moves between two looks at memory
 WARM_UP = 0.3  # of a soak: caches fill up
 TICKS = os.sysconf("SC_CLK_TCK")
 
-# Clicks Apply in a row, or presses a key. Resolves with the milliseconds until the position that follows is
-# on the screen; null where it does not come.
-PLAY = """async ([row, twice, key]) => {
+# The board, and what resolves, once another position is on the screen, with the milliseconds that this took
+# since ``begun()`` and those until its moves are there too; with null where it does not come.
+BOARD = """
   const board = [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
     .map((e) => e.shadowRoot).find((r) => r && r.querySelector('.board'));
   const here = () => board.querySelector('.entry.here')?.dataset.id;
-  const rows = [...board.querySelectorAll('.row[data-move] .apply')];
-  if (!rows.length && !key) return null;
-  const before = here(), button = rows[row % rows.length], begun = performance.now();
-  if (key) document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
-  else button.click();
-  if (twice) button.click();
-  return await new Promise((done) => {
+  const before = here();
+  const drawn = (begun) => new Promise((done) => {
+    const since = performance.now();
+    let shown = null;
     const look = () => {
-      const took = performance.now() - begun;
-      const drawn = here() !== before && board.querySelector('.row[data-move]');
-      if (drawn) requestAnimationFrame(() => done(took));
-      else if (took > 30000) done(null);
+      const took = performance.now() - (begun() ?? performance.now());
+      if (shown === null && here() !== before) shown = took;
+      const listed = shown !== null && board.querySelector('.row[data-move]');
+      if (listed) requestAnimationFrame(() => done([shown, took]));
+      else if (performance.now() - since > 30000) done(null);
       else requestAnimationFrame(look);
     };
     look();
   });
-}"""
+"""
+# Clicks Apply in a row, or presses a key.
+PLAY = f"""async ([row, twice, key]) => {{{BOARD}
+  const rows = [...board.querySelectorAll('.row[data-move] .apply')];
+  if (!rows.length && !key) return null;
+  const button = rows[row % rows.length], begun = performance.now();
+  if (key) document.dispatchEvent(new KeyboardEvent('keydown', {{ key, bubbles: true }}));
+  else button.click();
+  if (twice) button.click();
+  return await drawn(() => begun);
+}}"""
+# Opens a kernel's card. Resolves with the seconds to its first time, to the first move that is shown with a
+# speed above that of the position, and to the first one that is surely faster; null where none comes.
+FIRST_TIMES = f"""async kernel => {{{BOARD}
+  board.querySelector(`[data-kernel=${{kernel}}] button`).click();
+  const begun = performance.now(), since = () => (performance.now() - begun) / 1000;
+  const all = (selector) => [...board.querySelectorAll(selector)];
+  const shows = (selector) => all(selector).some((node) => /\\d/.test(node.textContent));
+  const above = () => all('.row .value')
+    .some((node) => Number((/([\\d.]+)×/.exec(node.textContent) ?? [])[1]) > 1);
+  let timed = null, faster = null;
+  return await new Promise((done) => {{
+    const look = () => {{
+      if (timed === null && shows('.play .metric-time .metric-value')) timed = since();
+      if (faster === null && above()) faster = since();
+      if (shows('.row .value.faster')) done([timed, faster, since()]);
+      else if (since() > 45) done([timed, faster, null]);
+      else setTimeout(look, 20);
+    }};
+    look();
+  }});
+}}"""
+# Waits for the driver's click or key.
+AWAIT = f"""() => {{{BOARD}
+  let begun = null;
+  const heard = () => {{ begun ??= performance.now(); }};
+  for (const kind of ['pointerup', 'keydown'])
+    window.addEventListener(kind, heard, {{ capture: true, once: true }});
+  window.drawn = drawn(() => begun);
+}}"""
 
 
 @dataclass(frozen=True)
@@ -92,7 +135,7 @@ class Figure:
     def __str__(self) -> str:
         bound = "" if self.bound is None else f"< {self.bound:g} {self.unit}"
         verdict = "" if self.bound is None else "holds" if self.holds else "DOES NOT HOLD"
-        return f"{self.name:52}{self.value:10.4g} {self.unit:14}{bound:18}{verdict}"
+        return f"{self.name:70}{self.value:10.4g} {self.unit:14}{bound:18}{verdict}"
 
 
 # ---------------------------------------------------------------------- a page
@@ -118,10 +161,11 @@ def entries(page: Page) -> int:
     return page.locator(".entry").count()
 
 
-def play(page: Page, row: int, twice: bool = False, key: str = "") -> float | None:
-    """Milliseconds from the click (or key) to the redrawn page; None: no move there, or no answer."""
+def play(page: Page, row: int, twice: bool = False, key: str = "") -> tuple[float, float] | None:
+    """Milliseconds from the click (or key) to the next position, and to its moves beside it; None: no move
+    there, or no answer."""
     took = page.evaluate(PLAY, [row, twice, key])
-    return None if took is None else float(took)
+    return None if took is None else (float(took[0]), float(took[1]))
 
 
 # ---------------------------------------------------------------------- processes
@@ -204,7 +248,7 @@ def moves(page: Page, url: str, count: int) -> list[Figure]:
     chance = random.Random(1)
     begin(page, url, "softmax", "96x32")
     measuring(page, False)
-    times: list[float] = []
+    times: list[tuple[float, float]] = []
     while len(times) < count:
         took = play(page, chance.randrange(1000)) if entries(page) < 30 else None
         if took is None:
@@ -214,10 +258,58 @@ def moves(page: Page, url: str, count: int) -> list[Figure]:
             continue
         times.append(took)
         page.wait_for_timeout(250)
+    shown, listed = ([each[part] for each in times] for part in (0, 1))
+    what = f"of {count} moves in lines of up to 30"
     return [
-        Figure("a move, median", statistics.median(times), "ms", 200),
-        Figure("a move, 95 %", percentile(times, 0.95), "ms", 400),
+        *out_of_the_blue(page, url, min(count, BLUE)),
+        Figure(f"{what}, the position, median", statistics.median(shown), "ms", 200),
+        Figure(f"{what}, the position, 95 %", percentile(shown, 0.95), "ms", 400),
+        Figure(f"{what}, its moves, median", statistics.median(listed), "ms"),
+        Figure(f"{what}, its moves, 95 %", percentile(listed, 0.95), "ms"),
         *foreseen(page, url, count // 3),
+    ]
+
+
+def out_of_the_blue(page: Page, url: str, count: int) -> list[Figure]:
+    """Moves as the driver plays them: every other one is typed, the rest are clicked."""
+    chance = random.Random(3)
+    begin(page, url, "softmax", "96x32")
+    measuring(page, False)
+    shown, listed, whole = [], [], []
+    for number in range(count):
+        if number % 10 == 0:
+            page.goto(url)
+            begin(page, url, "softmax", "96x32")
+            measuring(page, False)
+        page.mouse.move(5, 5)
+        rows = page.locator(".row[data-move]")
+        row = rows.nth(chance.randrange(rows.count()))
+        typed = number % 2 == 0
+        if typed:
+            page.fill(".tools input", str(row.get_attribute("data-move")))
+        else:
+            row.scroll_into_view_if_needed()
+        page.wait_for_timeout(700)  # what a person takes to look
+        page.evaluate(AWAIT)
+        begun = time.perf_counter()
+        if typed:
+            page.press(".tools input", "Enter")
+        else:
+            row.locator(".apply").click()
+        took = page.evaluate("() => window.drawn")
+        whole.append(1000 * (time.perf_counter() - begun))
+        if took is not None:
+            shown.append(float(took[0]))
+            listed.append(float(took[1]))
+    what = f"a move out of the blue, median of {len(shown)}"
+    return [
+        Figure(f"{what}: the position, in the page", statistics.median(shown), "ms", 200),
+        Figure(f"{what}: its moves too, in the page", statistics.median(listed), "ms", 200),
+        Figure(f"{what}: the whole click", statistics.median(whole), "ms"),
+        Figure("a move out of the blue, 95 %: the position, in the page", percentile(shown, 0.95), "ms", 400),
+        Figure(
+            "a move out of the blue, 95 %: its moves too, in the page", percentile(listed, 0.95), "ms", 500
+        ),
     ]
 
 
@@ -231,18 +323,42 @@ def foreseen(page: Page, url: str, count: int) -> list[Figure]:
         page.locator(".row[data-move]").nth(row).hover()
         page.wait_for_timeout(500)
         took = play(page, row)
-        played += [] if took is None else [took]
+        played += [] if took is None else [took[0]]
         page.wait_for_timeout(700)
     keys = ["ArrowLeft"] * len(played) + ["ArrowRight"] * len(played)
     stepped: list[float] = []
     for key in keys:
         took = play(page, 0, key=key)
-        stepped += [] if took is None else [took]
+        stepped += [] if took is None else [took[0]]
         page.wait_for_timeout(250)
     return [
         Figure("a move that the pointer was on, median", statistics.median(played), "ms", 200),
         Figure("an arrow, median", statistics.median(stepped), "ms", 100),
     ]
+
+
+def first_times(browser: Any) -> list[Figure]:
+    """Of each kernel at the shape of its card, in an app that has been running for some seconds."""
+    figures = []
+    with tempfile.TemporaryDirectory(prefix="dojo-app-") as home:
+        server = Server(Path(home))
+        server.start(measure=True)
+        try:
+            for kernel in OPENED:
+                page = browser.new_page(viewport={"width": 1280, "height": 800})
+                page.goto(server.url)
+                page.wait_for_selector(".card.kernel")
+                page.wait_for_timeout(3000)
+                seen = page.evaluate(FIRST_TIMES, kernel)
+                page.close()
+                for what, seconds, bound in zip(
+                    ("time", "faster move", "move surely faster"), seen, (3, 6, None), strict=True
+                ):
+                    value = float("inf") if seconds is None else float(seconds)
+                    figures.append(Figure(f"{kernel}, from its card to its first {what}", value, "s", bound))
+        finally:
+            server.stop()
+    return figures
 
 
 def idle(page: Page, url: str, server: Server, seconds: float) -> list[Figure]:
@@ -291,7 +407,7 @@ def tabs(browser: Any, url: str, count: int, rounds: int) -> list[Figure]:
             page.evaluate(f"arguments => {{ window.played = ({PLAY})(arguments); }}", [number, False, ""])
         for page in pages:
             took = page.evaluate("() => window.played")
-            times.append(float("inf") if took is None else float(took))
+            times.append(float("inf") if took is None else float(took[0]))
     lost = sum(entries(page) != rounds + 1 for page in pages)
     context.close()
     return [
@@ -476,6 +592,7 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": 1280, "height": 800})
                 page.goto(server.url)
                 figures += moves(page, server.url, max(5, int(share * MOVES)))
+                figures += first_times(browser)
                 page.goto(server.url)
                 figures += idle(page, server.url, server, max(5, share * IDLE_SECONDS))
                 page.goto(server.url)

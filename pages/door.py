@@ -7,8 +7,10 @@ which draws it a new one.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -17,6 +19,9 @@ from starlette.routing import Route
 from streamlit import config
 
 from dojo_core.bounded_json import NotJson, read_object
+
+if TYPE_CHECKING:
+    from dojo_core.service import Player
 
 KEY = "dojo-key"
 LONGEST = 2 << 20  # bytes of a message
@@ -40,7 +45,18 @@ def _answer(key: str, body: bytes) -> tuple[int, bytes]:
         answer = service.exchange(
             player, message.get("client"), message.get("events"), message.get("version")
         )
+        answer["beside"] = _beside(player, message.get("beside"))
     return 200, json.dumps(answer).encode()
+
+
+def _beside(player: Player, known: object) -> dict[str, Any] | None:
+    """What stands beside the board, where the page has another than that of the digest ``known``."""
+    if player.companion is None:
+        return None
+    with player.lock:
+        told = player.companion.told()
+    digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    return None if digest == known else {"digest": digest, "told": {**told, "told": time.time()}}
 
 
 async def _exchange(request: Request) -> Response:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,25 @@ from dojo_core import kernels
 from dojo_core.measure import trial
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.service import Service
+from dojo_core.service import courtesy as courtesies
+from dojo_core.service.feed import NOT_ASKED
 from dojo_core.service.queue import ROUGH, Outcome
 from dojo_core.targets.cpu.measurer import Measurer
 from pages.door import _answer
 from tests.stand_ins import Bench, Page, move_of
+
+
+@dataclass
+class Lesson:
+    """What stands beside a board."""
+
+    step: int = 1
+    secret: bool = True
+    busy: bool = False
+
+    def told(self) -> dict[str, Any]:
+        return {"step": self.step}
+
 
 SHEET = ("position", "program", "code", "moves")
 
@@ -60,8 +78,35 @@ def test_an_exchange_brings_the_board_where_the_page_has_another_one(service: Se
     played = service.exchange(page.player, "tab", [{**event, "move": move_of(page, "join_scopes")}], version)
     assert played["board"]["position"]["id"] == 1 == played["feed"]["position"]
     assert played["board"]["acknowledged"]["tab"] == 9
+    # its moves have to be found first: they come at the next message, for which the page does not wait
+    texts, poll = played["board"], played["poll"]
+    assert texts["moves"] is None is texts["code"] and texts["program"]["lines"] and poll == 0
+    listed = service.exchange(page.player, "tab", [], texts["version"])["board"]
+    assert listed["moves"] and listed["code"]["lines"] and listed["program"] == texts["program"]
+    assert service.exchange(page.player, "tab", [], listed["version"])["board"] is None
+    back = {**event, "seq": 10, "kind": "take_back", "position": 1}
+    assert service.exchange(page.player, "tab", [back], listed["version"])["board"]["moves"]
     # of two boards the later one has the larger number, so that a page can tell a late one
     assert played["board"]["told"][1] > first["board"]["told"][1]
+
+
+def test_what_is_worked_out_beside_an_answer_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courtesies, "PATIENCE", 300)
+    courtesy, told = courtesies.Courtesy(), list[str]()
+
+    def beside() -> None:
+        courtesy.give_way()
+        told.append("beside")
+
+    with courtesy.answering():
+        thread = threading.Thread(target=beside)
+        thread.start()
+        with courtesy.answering():
+            told.append("an answer")
+        told.append("another")
+    thread.join()
+    courtesy.give_way()  # for nobody
+    assert told == ["an answer", "another", "beside"]
 
 
 def test_the_start_screen_tells_its_errors_whatever_version_a_page_has(service: Service) -> None:
@@ -83,6 +128,32 @@ def test_the_door_opens_to_a_key_and_takes_messages_alone(
         assert _answer(page.player.key, body)[0] == 400
     for body in (b"{}", b'{"events": 7, "client": [], "version": {}}', b'{"ahead": "x"}'):
         assert _answer(page.player.key, body)[0] == 200
+
+
+def test_a_lesson_beside_the_board_comes_by_the_same_door_and_keeps_times_back(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pages.shared.the_service", lambda: service)
+    page = Page(service)
+    page.start()
+    assert page.board["moves"]
+    page.until(lambda: any(isinstance(each, list) for each in page.feed["results"]))
+
+    def ask(known: str = "") -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(
+            _answer(page.player.key, json.dumps({"beside": known}).encode())[1]
+        )
+        return answer
+
+    assert ask()["beside"] is None
+    page.player.companion = lesson = Lesson()
+    first = ask()
+    assert first["beside"]["told"]["step"] == 1 and set(first["feed"]["results"]) == {NOT_ASKED}
+    assert ask(first["beside"]["digest"])["beside"] is None
+    lesson.step, lesson.secret = 2, False
+    second = ask(first["beside"]["digest"])
+    assert second["beside"]["told"]["step"] == 2 and set(map(str, second["feed"]["results"])) != {"2"}
+    assert second["beside"]["told"]["told"] >= first["beside"]["told"]["told"]
 
 
 def test_rows_on_the_screen_are_timed_before_others_and_paused_kinds_are_not(

@@ -146,6 +146,15 @@ def test_what_has_no_clock_here_is_not_timed_as_something_else(jobs: Jobs, targe
     assert not JobSpec.of(other, "annealing-edges", 0, 8, 60.0, "count").fault
 
 
+def test_a_run_says_beside_which_it_was_begun_and_an_older_one_beside_none() -> None:
+    second = spec(seed=1, beside=spec().id)
+    told = second.to_json()
+    assert JobSpec.from_json(told) == second and not second.fault
+    del told["beside"]
+    assert JobSpec.from_json(told).beside == ""
+    assert "no valid id" in spec(beside="../x").fault
+
+
 def test_a_journal_survives_half_a_line_and_what_is_no_entry(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     lines = expected("heuristic", 5)

@@ -1,12 +1,16 @@
 """What a run's log keeps, and what it makes of one that is damaged."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from agents.run_log import RunKey, RunLog
+from agents.run_log import RunKey, RunLog, SharedStart
+from agents.timing import timed
+from dojo_core import kernels
 from dojo_core.measure.conditions import Conditions
-from dojo_core.measure.measurement import Effort, Measurement
+from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.program.tree import Program
 
 KEY = RunKey("softmax", "8x32", "reassoc", "cpu", "start", (), "annealing", 1, 10, None, "machine")
 
@@ -56,3 +60,37 @@ def test_a_log_without_checksums_is_read(path: Path) -> None:
     assert known(path) == [measured(n) for n in range(3)]
     path.write_bytes(path.read_bytes().replace(b'"samples": [1001.0', b'"samples": ["?"'))
     assert known(path) == [measured(0)]
+
+
+class Clock:
+    """Each run of a program takes a second longer than the one before."""
+
+    def __init__(self) -> None:
+        self.measured: list[str] = []
+
+    def measure(self, workload: Workload, programs: Sequence[Program], *_: object) -> list[Measurement]:
+        self.measured += [program.hash for program in programs]
+        return [timed(program, float(len(self.measured))) for program in programs]
+
+
+def test_runs_side_by_side_begin_from_one_time_of_their_start(tmp_path: Path) -> None:
+    start, other = (kernels.get("relu").program((8, size)) for size in (16, 32))
+    workload, clock, path = Workload(start, "relu"), Clock(), tmp_path / "start.jsonl"
+
+    def seconds(lane: SharedStart, effort: Effort = Effort.QUICK) -> list[float | None]:
+        programs = [other, start]
+        return [each.seconds for each in lane.measure(workload, programs, {}, effort, lambda: False)]
+
+    one, two, alone = (
+        SharedStart(at, KEY, start.hash, clock) for at in (path, path, tmp_path / "gone" / "x")
+    )
+    assert seconds(one) == [2.0, 1.0] and seconds(two) == [3.0, 1.0]
+    assert clock.measured.count(start.hash) == 1 and clock.measured.count(other.hash) == 2
+    # at the end of a run all is timed anew, and where the other run was deleted, too
+    assert seconds(one, Effort.FINAL) == [5.0, 5.0] and seconds(alone) == [7.0, 7.0]
+
+    # while one measures it the other waits, unless it is stopped
+    with RunLog(path, KEY):
+        asked = iter([False, False, True])
+        (stopped,) = two.measure(workload, [start], {}, Effort.QUICK, lambda: next(asked))
+    assert stopped.status == "cancelled"

@@ -6,6 +6,7 @@ import gc
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -257,10 +258,10 @@ def test_positions_stepped_over_are_not_explored(service: Service, monkeypatch: 
     gate = threading.Event()
     find = Analysis.find_successors
 
-    def found(analysis: Analysis) -> list[Successor]:
+    def found(analysis: Analysis, rest: Callable[[], None]) -> list[Successor]:
         explored.append(analysis.program.hash)
         gate.wait(300)
-        return find(analysis)
+        return find(analysis, rest)
 
     monkeypatch.setattr(Analysis, "find_successors", found)
     page = Page(service)

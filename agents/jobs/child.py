@@ -38,6 +38,7 @@ LEAST_MEMORY = 16 * GIBI  # of addresses: libraries such as torch reserve far mo
 FILE_BYTES = 4 * GIBI
 SLACK_SECONDS = 600.0  # of processor time, beyond what the budget explains
 JOURNAL, LOG = "journal.jsonl", "run.jsonl"
+START = "start.jsonl"  # in the folder of the run that others were begun beside: the time that all begin from
 
 
 def limit(seconds: float | None) -> None:
@@ -103,6 +104,7 @@ def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Contr
             timing=timing,
             log=folder / LOG,
             keep=False,
+            start=None if spec.timing == "count" else folder.parent / (spec.beside or spec.id) / START,
         )
         tuning.control = control
         number = 0

@@ -6,7 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from agents.timing import no_clock
@@ -26,7 +26,8 @@ class JobSpec:
 
     ``game`` is the game's text with its cursor where the run starts; ``saved`` the id it is stored under and
     ``at`` the position's number there, so that what is found becomes a variation of it. ``timing`` is one of
-    ``TIMINGS``; ``seconds`` a wall-clock limit without pauses.
+    ``TIMINGS``; ``seconds`` a wall-clock limit without pauses; ``beside`` the run that it was begun side by
+    side with, whose time of the program that both begin from is its own too.
     """
 
     id: str
@@ -42,6 +43,7 @@ class JobSpec:
     seconds: float
     timing: str = "machine"
     created: float = 0.0
+    beside: str = ""
 
     @staticmethod
     def of(
@@ -52,6 +54,7 @@ class JobSpec:
         seconds: float = 600.0,
         timing: str = "machine",
         saved: str = "",
+        beside: str = "",
     ) -> JobSpec:
         """A new run from a game's cursor."""
         return JobSpec(
@@ -68,6 +71,7 @@ class JobSpec:
             seconds=seconds,
             timing=timing,
             created=time.time(),
+            beside=beside,
         )
 
     @property
@@ -75,6 +79,8 @@ class JobSpec:
         """What is wrong with it, as a sentence; empty where nothing is."""
         if not re.fullmatch("[0-9a-f]{4,32}", self.id):
             return "This run has no valid id."
+        if self.beside and not re.fullmatch("[0-9a-f]{4,32}", self.beside):
+            return "The run that this one was begun beside has no valid id."
         if not 1 <= self.evaluations <= MOST_EVALUATIONS:
             return f"Give a budget of 1 to {MOST_EVALUATIONS} programs."
         if not 1 <= self.seconds <= MOST_SECONDS:
@@ -89,12 +95,14 @@ class JobSpec:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> JobSpec:
         """Raises ValueError where it is none."""
-        kinds = JobSpec.__annotations__
         try:
             wanted: dict[str, Any] = {}
-            for name, kind in kinds.items():
+            for field in fields(JobSpec):
+                name = field.name
+                if name == "beside" and name not in data:  # older ones began from starts of their own
+                    continue
                 value = data[name]
-                make = {"str": str, "int": int, "float": float}[kind]
+                make = {"str": str, "int": int, "float": float}[str(field.type)]
                 if isinstance(value, bool) or not isinstance(value, (str, int, float)):
                     raise ValueError(name)
                 if (make is str) != isinstance(value, str):

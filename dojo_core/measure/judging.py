@@ -21,11 +21,15 @@ from dojo_core.program.tree import Leaf, Path, Program, Provenance, Scope
 LONG = 2**28  # operations that take about a second
 
 
+def runs_long(program: Program) -> bool:
+    """Does a run of it take about a second, or longer?"""
+    return sum(math.prod(scope.size for scope in leaf.scopes) for leaf in program.leaves) >= LONG
+
+
 @lru_cache(maxsize=64)
 def hastened(start: Program) -> Program:
     """A program whose results are the start program's to the last bit, but for the compiler's liberties."""
-    executed = sum(math.prod(scope.size for scope in leaf.scopes) for leaf in start.leaves)
-    if executed < LONG:
+    if not runs_long(start):
         return start
     position = context(start, DEFAULT_TARGET, "strict")  # strict: nothing is summed in another order
     for provenance in [leaf.op.provenance for leaf in start.leaves if leaf.op.accumulate]:

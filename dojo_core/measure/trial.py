@@ -13,6 +13,7 @@ from typing import Any
 from dojo_core.codegen.built import Built
 from dojo_core.codegen.code import Code
 from dojo_core.measure.conditions import UNKNOWN, Conditions
+from dojo_core.measure.judging import runs_long
 from dojo_core.measure.limits import (
     EMULATE_SECONDS,
     JUDGE_MULTIPLE,
@@ -330,10 +331,12 @@ class Trials:
             raise Unmeasurable(judged["message"])
 
     def draws_quickly(self, program: Program, code: Code) -> bool:
-        """Are a start program's inputs and references there, or soon?"""
+        """Are a start program's inputs and references there, or soon, and what it makes of them?"""
         drawn = self._worker.drawn if self._worker is not None else None
+        if drawn is not None and drawn[:3] == self._drawing(program, code):
+            return True
         size = sum(math.prod(p.shape) * DTYPE_BYTES[p.dtype] for p in code.parameters)
-        return size < SLOWLY_DRAWN or (drawn is not None and drawn[:3] == self._drawing(program, code))
+        return size < SLOWLY_DRAWN and not runs_long(program)
 
     def rough(self, candidate: Compiled, start: Program) -> float | None:
         """Seconds of a run of a candidate on inputs that are drawn for it alone, not verified; None where it

@@ -6,7 +6,7 @@ from dojo_core.moves import reductions, algebra, moments, online, bilinear  # no
 from dojo_core.moves import marks, mapping, streaming, instructions  # noqa: F401
 from dojo_core.moves import packages  # noqa: F401
 from dojo_core.moves.core import IllegalMove, Move, REGISTRY, Refusal, Transformation, Verdict
-from dojo_core.moves.api import apply, blocked_moves, inverse, legal_moves, places, why
+from dojo_core.moves.api import apply, blocked_moves, each_blocked, inverse, legal_moves, places, why
 from dojo_core.moves.notation import MoveSyntax, parse_move
 from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
 
@@ -22,6 +22,7 @@ __all__ = [
     "Verdict",
     "apply",
     "blocked_moves",
+    "each_blocked",
     "inverse",
     "legal_moves",
     "parse_move",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from dojo_core.moves import legality
@@ -28,13 +29,18 @@ def blocked_moves(
     program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
 ) -> tuple[tuple[Move, Refusal], ...]:
     """Well-formed moves that are refused, each with its reason (``why`` adds the enabling moves)."""
+    return tuple(each_blocked(program, target, policy))
+
+
+def each_blocked(
+    program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc"
+) -> Iterator[tuple[Move, Refusal]]:
+    """``blocked_moves``, found one by one."""
     context = legality.context(program, target, policy)
-    refused = []
     for move in legality.all_candidates(context):
         result = legality.outcome(context, move)
         if isinstance(result, Refusal):
-            refused.append((move, result))
-    return tuple(refused)
+            yield move, result
 
 
 def as_move(move: Move | str) -> Move:

@@ -34,7 +34,7 @@ def sheets(table: Table, analysis_of: Callable[[Game, Program], Analysis], wante
         if at is None:
             continue
         analysis = analysis_of(game, at.program)
-        _ = analysis.rows, analysis.code_view  # kept there from now on
+        analysis.prepare()
         with table.lock:
             if at.parent is None or at.parent in game.positions:
                 move = None if at.move is None else str(at.move)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,7 +20,7 @@ from dojo_core.moves import (
     Move,
     MoveSyntax,
     apply,
-    blocked_moves,
+    each_blocked,
     legal_moves,
     places,
     why,
@@ -90,6 +91,10 @@ class Successor:
     program: Program
 
 
+def _no_rest() -> None:
+    """Nobody is in a hurry."""
+
+
 class Analysis:
     """One program under one target and policy. Thread-safe: each part is made by one thread only."""
 
@@ -143,15 +148,26 @@ class Analysis:
             return self._rows
 
     @property
+    def listed(self) -> bool:
+        """Have the rows and the code been made?"""
+        return self._rows is not None and self._code_view is not None
+
+    def prepare(self) -> None:
+        """Make the rows and the code, which take some tens of milliseconds."""
+        _ = self.rows, self.code_view
+
+    @property
     def known_successors(self) -> list[Successor] | None:
         """What the moves lead to, if that has been found out."""
         return self._successors
 
-    def find_successors(self) -> list[Successor]:
-        """Apply every move; in the order of ``moves``."""
+    def find_successors(self, rest: Callable[[], None] = _no_rest) -> list[Successor]:
+        """Apply every move, in the order of ``moves``. ``rest`` is called before each; what it raises
+        ends it."""
         if self._successors is None:
             successors = []
             for move in self.moves:
+                rest()
                 after = apply(self.program, move, target=self.target, policy=self.policy)
                 successors.append(Successor(move, after.lean()))
             self._successors = successors
@@ -174,12 +190,14 @@ class Analysis:
     def known_blocked(self) -> list[Json] | None:
         return self._blocked
 
-    def find_blocked(self) -> list[Json]:
-        """Refused moves with their reasons; and which legal moves would open some of them."""
+    def find_blocked(self, rest: Callable[[], None] = _no_rest) -> list[Json]:
+        """Refused moves with their reasons; and which legal moves would open some of them. ``rest`` is called
+        before each; what it raises ends it."""
         if self._blocked is None:
             blocked: list[Json] = []
             opens: dict[str, list[str]] = {}
-            for move, known in blocked_moves(self.program, self.target, self.policy):
+            for move, known in each_blocked(self.program, self.target, self.policy):
+                rest()
                 refusal = why(self.program, move, self.target, self.policy).refusal or known
                 for way in refusal.ways:
                     if way.then and len(way.moves) == 1:

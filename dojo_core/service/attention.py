@@ -13,6 +13,7 @@ from dojo_core.game import Game, Position
 from dojo_core.program.tree import Program
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.changes import copied
+from dojo_core.service.courtesy import Courtesy
 from dojo_core.service.hints import Advise, Hint, advised_hint, measured_hint
 from dojo_core.service.lanes import Lanes
 from dojo_core.service.players import Player, Table
@@ -29,6 +30,10 @@ MOST_OPEN = 1500  # programs that one player waits for at once; of more moves th
 SELF, START, LOOKED_AT, SELECTED, IN_SIGHT, OTHER, REST_OF_LINE = range(7)
 
 FIRST_TIMES = 8  # moves that are timed before the machine's limit is
+
+
+class PlayedOn(Exception):
+    """The board shows another position: what was being worked out for this one can wait."""
 
 
 class Limits(Protocol):
@@ -75,6 +80,7 @@ class Attention:
         self._idle = idle
         self._profile = profile
         self._analyses = Analyses()
+        self.courtesy = Courtesy()
         self._scout = Scout()
 
     def close(self) -> None:
@@ -131,17 +137,24 @@ class Attention:
     def _explore(self, player: Player, table: Table, analysis: Analysis) -> None:
         """What the moves lead to and what is known of that; then what is refused and what would open it."""
         changed = False
-        try:
+
+        def rest() -> None:
+            self.courtesy.give_way()
             if player.analysis is not analysis:
-                return  # played on meanwhile
-            self.remember(table, [s.program.hash for s in analysis.find_successors()])
+                raise PlayedOn
+
+        try:
+            rest()
+            self.remember(table, [s.program.hash for s in analysis.find_successors(rest)])
             with player.lock, table.lock:
                 if player.table is table and player.analysis is analysis:
                     player.explored = True
                     self._submit(player, table, analysis)
             if analysis.known_blocked is None:
-                analysis.find_blocked()
+                analysis.find_blocked(rest)
                 changed = True
+        except PlayedOn:
+            pass
         finally:
             player.arrived(changed)
 

@@ -74,9 +74,11 @@ def rules(game: Game) -> list[list[str]]:
     return [policy, [on.title, on.about]]
 
 
-def sheet(game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, int]) -> Json:
-    """What is the same of a position whenever it stands on the board: its texts and its moves. The table is
-    locked."""
+def sheet(
+    game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, int], listed: bool = True
+) -> Json:
+    """What is the same of a position whenever it stands on the board: its texts and its moves; the code and
+    the moves are None unless ``listed``. The table is locked."""
     program = program_lines(at.program, hues)
     program["diff"], program["added"], program["since_start"] = [], [], []
     if at.parent is not None:
@@ -86,15 +88,18 @@ def sheet(game: Game, at: Position, analysis: Analysis, hues: dict[Provenance, i
     return {
         "position": {"id": at.id, "parent": at.parent, "hash": at.program.hash},
         "program": program,
-        "code": analysis.code_view,
-        "moves": analysis.rows,
+        "code": analysis.code_view if listed else None,
+        "moves": analysis.rows if listed else None,
         "blocked": analysis.known_blocked,
         "enablers": analysis.known_blocked is not None,
     }
 
 
-def position(player: Player, table: Table, analysis: Analysis, taken: bool = False) -> Json:
-    """The position at the cursor; ``taken``: may the player take the game over? The table is locked."""
+def position(
+    player: Player, table: Table, analysis: Analysis, taken: bool = False, listed: bool = True
+) -> Json:
+    """The position at the cursor; ``taken``: may the player take the game over? ``listed`` as above. The
+    table is locked."""
     game = table.game
     clock, words = backend(game.target).clock(), backend(game.target).words
     return {
@@ -109,7 +114,7 @@ def position(player: Player, table: Table, analysis: Analysis, taken: bool = Fal
             "watching": "" if table.source is None else watching(table.owner),
             "client": table.client, "taken": taken,
         },
-        **sheet(game, game.current, analysis, table.hues),
+        **sheet(game, game.current, analysis, table.hues, listed),
         "assembly": analysis.assembly if player.assembly else None,
         "profile": analysis.profile if player.profile else None,
         "profiling": player.profile,

@@ -20,15 +20,18 @@ from dojo_core.targets.registry import backend
 WAITING, RUNNING, NOT_ASKED = 0, 1, 2
 
 
-def times(player: Player, table: Table, analysis: Analysis, queue: MeasuringQueue) -> Json:
-    """All that changes while measuring. The table is locked."""
+def times(
+    player: Player, table: Table, analysis: Analysis, queue: MeasuringQueue, listed: bool = True
+) -> Json:
+    """All that changes while measuring; of the moves nothing unless they are ``listed``. The table is
+    locked."""
     game = table.game
     hashes = {p.id: p.program.hash for p in game.positions.values()}
     outcomes = zip(hashes, queue.results(table.key, list(hashes.values())), strict=True)
     known = {number: outcome for number, outcome in outcomes if outcome is not None}
     start, best = yardstick_of(table, known.get(0)), fastest(known)
     running = queue.running(table.key)
-    results = move_results(player, table, analysis, queue, running)
+    results = move_results(player, table, analysis, queue, running) if listed else []
     measured_now = hashes[game.cursor] in running
     again = yardstick.better(start, known.get(0)) if table.source is None else None
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game
@@ -67,6 +67,24 @@ class Pinned:
     analysis: Analysis
 
 
+class Companion(Protocol):
+    """What stands beside a player's board and goes along with it: a lesson."""
+
+    @property
+    def secret(self) -> bool:
+        """Are the times of moves kept back?"""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Will there be more to tell soon, whatever happens on the board?"""
+        ...
+
+    def told(self) -> Json:
+        """What it shows now."""
+        ...
+
+
 @dataclass
 class Player:
     """What one tab looks at. ``lock`` is taken before its table's."""
@@ -77,6 +95,7 @@ class Player:
     key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     table: Table | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
+    companion: Companion | None = None
     measuring: bool = True
     at: tuple[str, int] | None = None  # the (game, position) that is attended to
     analysis: Analysis | None = None  # of that position

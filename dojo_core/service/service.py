@@ -27,6 +27,7 @@ from dojo_core.ownership import name as owner_name
 from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
+from dojo_core.service.analysis import Analysis
 from dojo_core.service.attention import Attention, Limits
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.comparing import Comparisons
@@ -54,6 +55,7 @@ QUIET_POLL = 3.0  # while all is measured and the machine is busy with other thi
 WATCHING = 2.0  # at somebody else's game
 ALONG = 1.0  # at one that a program plays
 STARTING = 3.0  # at the start screen, where games that programs play may come
+UNLISTED = "/unlisted"  # at the end of the version of a board without its moves
 KEPT_CLIENTS = 8  # pages of one player, whose event numbers are remembered
 NOTICE = 20.0  # seconds in which a notice can still be told
 
@@ -93,6 +95,7 @@ class Service:
         by calls."""
         self._machine, self._take_away = machine, take_away
         self.comparisons = comparisons
+        self._seen = UNKNOWN  # what else the machine did when a page asked last
 
         def idle() -> bool:
             return not machine().busy
@@ -594,7 +597,7 @@ class Service:
         """Is there anything under way that the player's page should hear of soon?"""
         if player.table is None:
             return False
-        if player.pending:
+        if player.pending or (player.companion is not None and player.companion.busy):
             return True
         queue = self.queue.of(player.table.key)
         return bool(player.measuring and not queue.down and queue.open_tasks(player.id))
@@ -621,20 +624,41 @@ class Service:
 
     def exchange(self, player: Player, client: object, events: object, version: object) -> Json:
         """A page's events, and what it is told then: the times, and the board where it has another one than
-        that of ``version``. A page that does not know what it shows says an empty version."""
-        with player.lock:
-            self.handle(player, client, events)
-            # What events come to on the start screen, no version tells: an error, a draft.
-            told = player.table is not None or not events
-            same = told and version == self.board_version(player)
-            board = None if same else self.board(player)
-            poll = self.poll(player)  # asked before the feed: the last poll brings all there is
-            return {"board": board, "feed": self.feed(player), "poll": poll}
+        that of ``version``. A page that does not know what it shows says an empty version.
+
+        Where the moves of a position have to be found first, the board comes without them, and at the next
+        message, for which the page does not wait, once more with them.
+        """
+        with self._attention.courtesy.answering():
+            with player.lock:
+                self.handle(player, client, events)
+                analysis = self._unlisted(player, version)
+                if analysis is not None and version != self.board_version(player) + UNLISTED:
+                    return {"board": self.board(player, False), "feed": self.feed(player, False), "poll": 0.0}
+            if analysis is not None:
+                analysis.prepare()  # beside the locks: another tab at this table may play on
+            with player.lock:
+                # What events come to on the start screen, no version tells: an error, a draft.
+                told = player.table is not None or not events
+                same = told and version == self.board_version(player)
+                board = None if same else self.board(player)
+                poll = self.poll(player)  # asked before the feed: the last poll brings all there is
+                return {"board": board, "feed": self.feed(player), "poll": poll}
+
+    def _unlisted(self, player: Player, version: object) -> Analysis | None:
+        """What is known of the position on the board, where its moves are not and the page lacks them."""
+        table = player.table
+        if table is None or version == self.board_version(player):
+            return None
+        with table.lock:
+            analysis = self._attention.attend(player, table)
+        return None if analysis.listed else analysis
 
     def ahead(self, player: Player, wanted: object) -> list[Json]:
         """Positions beside the one on the player's board, as it would show them (ahead.py)."""
         table = player.table
-        return [] if table is None else sheets(table, self._attention.analysis, wanted)
+        with self._attention.courtesy.answering():
+            return [] if table is None else sheets(table, self._attention.analysis, wanted)
 
     def board_version(self, player: Player) -> str:
         """Changes whenever ``board`` would show something else."""
@@ -654,8 +678,9 @@ class Service:
                 hashes = [position.program.hash for position in table.game.positions.values()]
             self._attention.remember(table, hashes)
 
-    def board(self, player: Player) -> Json:
-        """What stands on the board: the start screen, or a position with its moves and history.
+    def board(self, player: Player, listed: bool = True) -> Json:
+        """What stands on the board: the start screen, or a position with its history and, where they are to
+        be ``listed``, its moves and code.
 
         With it the events it shows are acknowledged: sent again to a server that was started anew meanwhile,
         which knows nothing of them, they would be applied twice. ``told`` is [process, number]: of two boards
@@ -665,7 +690,7 @@ class Service:
             table = player.table
             common = {
                 "acknowledged": dict(player.acknowledged),
-                "version": self.board_version(player),
+                "version": self.board_version(player) + ("" if listed else UNLISTED),
                 "told": [self._process, next(self._numbers)],
             }
             if table is None:
@@ -675,14 +700,15 @@ class Service:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
                 taken = table.source is not None and self._games.may_take_over(table.owner, player.owner)
-                position = board.position(player, table, analysis, taken)
+                position = board.position(player, table, analysis, taken, listed)
                 if analysis.fault and (player.notice or {}).get("text") != analysis.fault:
                     self._tell(player, analysis.fault)
                 shown = pinned.texts(player)
                 return {"view": "play", "pinned": shown, **common, **position}
 
-    def feed(self, player: Player) -> Json:
-        """The times: small, asked for twice a second while there is work. Renews the player's lease."""
+    def feed(self, player: Player, listed: bool = True) -> Json:
+        """The times: small, asked for twice a second while there is work; of the moves where they are
+        ``listed``. Renews the player's lease."""
         self.queue.renew(player.id)
         with self._lock:
             if player.id in self._players:
@@ -700,9 +726,13 @@ class Service:
             with table.lock:
                 analysis = self._attention.attend(player, table)
                 self._attention.measure_limit(player, table)
-                times = feed.times(player, table, analysis, self.queue.of(table.key))
+                times = feed.times(player, table, analysis, self.queue.of(table.key), listed)
+                if player.companion is not None and player.companion.secret:
+                    times["results"] = [feed.NOT_ASKED] * len(times["results"])
                 times["pinned"] = pinned.times(player, table, self.queue.of(table.key))
-                return {"view": "play", **common, **times, "machine": feed.machine(self._machine())}
+                if listed:  # looking takes some milliseconds
+                    self._seen = self._machine()
+                return {"view": "play", **common, **times, "machine": feed.machine(self._seen)}
 
 
 def _plain(identifier: str) -> bool:

@@ -36,7 +36,9 @@ class Ahead {
     if (this.guess !== null && this.board.events.waits((event) => event.seq <= this.guess)) return false;
     this.newest = data.told;
     this.guess = null;
-    if (data.view === "play") this.keep(data.game.id, Object.fromEntries(SHEET.map((part) => [part, data[part]])));
+    if (data.view !== "play") return true;
+    const known = this.sheets.has(Ahead.key(data.game.id, data.position));
+    if (data.moves || !known) this.keep(data.game.id, Object.fromEntries(SHEET.map((part) => [part, data[part]])));
     return true;
   }
 
@@ -78,6 +80,12 @@ class Ahead {
   sheet(id) {
     const node = this.node(id);
     return node && this.sheets.get(Ahead.key(this.board.data.game.id, node));
+  }
+
+  /** Is all there that is shown of a position? Its texts come before its moves. */
+  whole(id) {
+    const sheet = this.sheet(id);
+    return Boolean(sheet && sheet.moves);
   }
 
   /** The feed of the position on the board. */
@@ -144,7 +152,7 @@ class Ahead {
     const time = feed.times[position.id];
     const now = typeof time === "number" ? { state: "ok", seconds: time, median: time, spread: 0, ...feed.provenance[position.id] }
       : { state: measuring ? "waiting" : "not measured" };
-    const nothing = { results: moves.map(() => (measuring ? 0 : 2)), last: null, queue: { ...feed.queue, done: 0, total: moves.length, left: null } };
+    const nothing = { results: (moves || []).map(() => (measuring ? 0 : 2)), last: null, queue: { ...feed.queue, done: 0, total: (moves || []).length, left: null } };
     return { ...feed, ...nothing, ...known, position: position.id, now, explored: Boolean(known), hint: null,
       look: { move: null, diff: [], why: "" } };
   }
@@ -160,10 +168,10 @@ class Ahead {
   async fetchNear() {
     const { data, door, events } = this.board;
     if (!data || data.view !== "play" || !door.key || this.fetching) return;
-    const wanted = events.pending.length ? [] : this.near().filter((id) => !this.sheet(id)).slice(0, EACH);
+    const wanted = events.pending.length ? [] : this.near().filter((id) => !this.whole(id)).slice(0, EACH);
     if (!wanted.length) return;
     await this.fetch(wanted);
-    if (wanted.every((id) => this.sheet(id))) this.prepare(); // what was not told now will not be told then
+    if (wanted.every((id) => this.whole(id))) this.prepare(); // what was not told now will not be told then
   }
 
   /** The positions around the one on the board, nearest first. */

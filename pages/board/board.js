@@ -9,6 +9,7 @@ class Board {
     this.hovered = null;
     this.involved = [];
     this.data = null;
+    this.told = ""; // the version of the server's that is shown, or is about to be
     this.feed = null;
     this.events = new Events("board");
     this.client = this.events.client;
@@ -67,7 +68,9 @@ class Board {
 
   /** A board of the server's. */
   take(data) {
-    if (this.ahead.accepts(data)) this.drawing.next(() => this.draw(data));
+    if (!this.ahead.accepts(data)) return;
+    this.told = data.version;
+    this.drawing.next(() => this.draw(data));
   }
 
   /** `feed`: of a position that the server has not told of yet. */
@@ -90,6 +93,8 @@ class Board {
         parts[name] = JSON.stringify(data[name] ?? null);
       }
       parts.at = `${data.game.id}/${data.position.id}/${data.position.hash}`; // a number may come again
+      // A position comes before its moves and its code where these have to be found first: what stands there waits.
+      parts.listed = data.moves ? parts.at : old.listed;
       const same = before && before.view === "play" && before.game.id === data.game.id;
       if (same && data.game.changes > before.game.changes && data.game.by && data.game.by !== this.client) {
         this.tell("This game went on in another tab: you see it as it stands now.");
@@ -106,8 +111,11 @@ class Board {
       }
       this.parts = parts;
       if (changed("program", "profile", "profiling", "at")) this.program.update();
-      if (changed("program", "code", "assembly", "profile", "at")) this.code.update();
-      if (changed("moves", "blocked", "enablers", "paused", "at")) this.moves.update(changed("at"));
+      if (arrived) this.moves.arrive();
+      this.code.hold(!data.code);
+      this.moves.hold(!data.moves);
+      if (data.code && changed("program", "code", "assembly", "profile", "at")) this.code.update();
+      if (data.moves && changed("moves", "blocked", "enablers", "paused", "listed")) this.moves.update(changed("listed"));
       if (changed("history", "at")) { this.history.update(); this.chart.update(); }
       if (changed("history", "game", "at", "measuring")) this.header.update();
       if (arrived) this.paint();
@@ -125,6 +133,7 @@ class Board {
     this.moves.group = "all";
     this.moves.tabs.select("all");
     this.moves.search.value = this.moves.filter = "";
+    for (const place of [this.moves.list, this.code.body]) place.replaceChildren();
     this.program.tab = "text";
     this.program.tabs.select("text");
     show(this.program.switch, false);
@@ -161,7 +170,7 @@ class Board {
     this.feed = feed;
     this.ahead.heard(feed);
     this.header.refresh();
-    this.moves.refresh();
+    if (this.data.moves) this.moves.refresh();
     this.history.refresh();
     this.chart.draw();
     this.code.tell();

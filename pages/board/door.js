@@ -1,5 +1,5 @@
-// The board's own way to the server: one message at a time, each with its answer (pages/door.py). Without a key, as
-// beside a lesson, the board's messages go by Streamlit, which draws the page anew for each.
+// The board's own way to the server: one message at a time, each with its answer (pages/door.py). What stands beside the
+// board, a lesson, is told by the same answers.
 
 const PATIENCE = 20000; // ms for an answer
 const SHUT = 2500; // ms until a server that did not answer is asked again
@@ -11,11 +11,12 @@ class Door {
     this.under = null; // the message that is under way
     this.again = false; // is there more to say, once it is answered?
     this.timer = null;
+    this.beside = ""; // the digest of what stands beside the board
   }
 
   /** `key`: what the server knows this tab by; it is another one after a restart. */
   open(key = "") {
-    if (key === this.key) return;
+    if (key === this.key) return void this.ask(); // its session has brought another board
     this.key = key;
     const { events } = this.board;
     events.way = key ? () => this.ask() : null;
@@ -42,8 +43,8 @@ class Door {
     clearTimeout(this.timer);
     this.again = Boolean(this.under);
     if (this.again || !this.key) return;
-    const { events, ahead, data } = this.board;
-    this.under = { client: events.client, events: [...events.pending], version: ahead.guess === null && data ? data.version : "" };
+    const { events, ahead, told } = this.board;
+    this.under = { client: events.client, events: [...events.pending], version: ahead.guess === null ? told : "", beside: this.beside };
     const key = this.key;
     let wait = SHUT;
     try {
@@ -60,13 +61,17 @@ class Door {
     }
   }
 
-  hear({ board, feed }) {
-    const { game } = this.board.data || {};
+  hear({ board, feed, beside }) {
+    const { game, embedded } = this.board.data || {};
     this.board.events.acknowledge(feed.acknowledged);
     if (board) {
-      this.board.take({ ...board, key: this.key });
+      this.board.take({ ...board, key: this.key, embedded });
       // What stands around the board names the game: Streamlit draws it anew.
       if ((game && game.id) !== (board.game && board.game.id)) this.board.events.bySession();
+    }
+    if (beside) {
+      this.beside = beside.digest;
+      window.dispatchEvent(new CustomEvent("dojo:beside", { detail: beside.told }));
     }
     window.dojoFeed = feed;
     window.dispatchEvent(new Event("dojo:feed"));

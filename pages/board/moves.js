@@ -6,6 +6,7 @@ class MovesPane {
     this.board = board;
     this.group = "all";
     this.filter = "";
+    this.moves = new Map();
     this.rows = new Map();
     this.chosen = null;
     this.playing = null;
@@ -54,6 +55,21 @@ class MovesPane {
     this.list.scrollTop = 0;
   }
 
+  /** Another position: what was typed has been played. */
+  arrive() {
+    if (this.typed && this.typed === this.filter.trim()) this.search.value = this.filter = "";
+    this.typed = null;
+  }
+
+  /** Until the moves of the position are there, the rows of the one before stand in their place, and are none. */
+  hold(on) {
+    this.root.setAttribute("aria-busy", String(on));
+    if (!on) return;
+    this.unchoose();
+    this.rows.clear();
+    for (const row of this.list.children) row.removeAttribute("data-move");
+  }
+
   /** A new position, or the same with more known about it. */
   update(changed) {
     const moves = this.board.data.moves;
@@ -63,8 +79,6 @@ class MovesPane {
       this.order.settled = false;
       this.list.scrollTop = 0;
     }
-    if (changed && this.typed && this.typed === this.filter.trim()) this.search.value = this.filter = "";
-    if (changed) this.typed = null;
     this.moves = new Map(moves.map((move, index) => [move.text, { ...move, index }]));
     if (changed) this.order.update();
     else this.arrange();
@@ -126,7 +140,7 @@ class MovesPane {
   result(text) {
     const move = this.moves.get(text);
     const feed = this.board.feed;
-    return move && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
+    return move && this.board.data.moves && feed && feed.position === this.board.data.position.id ? feed.results[move.index] : 0;
   }
 
   /** How fast what a move leads to is against the position on the board, null where that is not known. */
@@ -143,7 +157,7 @@ class MovesPane {
 
   /** Which rows are shown, in the frozen order. */
   arrange() {
-    if (!this.board.data.moves || !this.moves) return;
+    if (!this.board.data.moves) return;
     if (this.group === "blocked") return this.drawBlocked();
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = this.order.list.filter((text) => {
@@ -242,7 +256,6 @@ class MovesPane {
 
   /** New results came. */
   refresh() {
-    if (!this.moves) return;
     this.order.settle();
     this.fill();
     this.drawer.draw();
@@ -277,7 +290,7 @@ class MovesPane {
   placesOf(text) {
     if (text === null) return [];
     if (this.group === "blocked") return this.blockedMove(text).paths;
-    const move = this.moves && this.moves.get(text);
+    const move = this.moves.get(text);
     return move ? move.paths : [];
   }
 
@@ -349,7 +362,7 @@ class MovesPane {
 
   play(text) {
     // Until the next position is drawn a second click plays nothing; the server checks besides.
-    if (this.playing !== null) return;
+    if (this.playing !== null || (!this.board.data.moves && text !== this.typed)) return;
     if (this.board.watching) return void this.board.tell(this.board.watching);
     this.playing = text;
     this.plan = text === this.unblocked ? this.plan.slice(1) : [];

@@ -210,6 +210,11 @@ class CodePane {
     this.tops = {};
   }
 
+  /** The text is that of the position before until this one's is there. */
+  hold(on) {
+    this.root.setAttribute("aria-busy", String(on));
+  }
+
   open(tab) {
     this.tab = tab;
     this.tabs.select(tab);

@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import logging
 import secrets
-from typing import Any
+import time
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -13,7 +14,7 @@ from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school, stamp
 from dojo_core.school.tutoring import Tutor, TutoringSession
-from dojo_core.service.feed import NOT_ASKED
+from dojo_core.service.view import Json
 from pages.board import board, feed
 from pages.learn.component import lesson_panel
 from pages.shared import the_owner, the_player, the_service
@@ -21,7 +22,6 @@ from pages.shell import go
 
 log = logging.getLogger("dojo.pages.learn")
 
-POLL = 0.5  # seconds, while something is measured or looked through
 COOKIE = "dojo_learner"  # who learns in this browser; the panel's script keeps it
 
 _STYLE = """<style>
@@ -53,6 +53,26 @@ def the_tutor() -> Tutor:
     return tutor
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """What stands beside the board of a session, as its ``Player.companion``."""
+
+    tutor: Tutor
+    session: TutoringSession
+
+    @property
+    def secret(self) -> bool:
+        return self.session.secret
+
+    @property
+    def busy(self) -> bool:
+        """Is a review under way?"""
+        return self.session.review is not None and not self.session.review.done
+
+    def told(self) -> Json:
+        return panel(self.tutor, self.session)
+
+
 def _learner() -> str:
     """Who learns: known by a cookie that the panel sets; new where there is none that is sound."""
     named = str(st.context.cookies.get(COOKIE, ""))
@@ -62,10 +82,11 @@ def _learner() -> str:
 def the_session() -> TutoringSession:
     """This tab's session. The address says which step it was at, after a reload."""
     state = st.session_state
-    if "tutoring" not in state:
-        # A player of its own: the game that is open on Play stays there.
-        player = the_service().player(f"{the_player().id[:30]}-learn", owner=the_owner())
+    # A player of its own: the game that is open on Play stays there.
+    player = the_service().player(f"{the_player().id[:30]}-learn", owner=the_owner())
+    if "tutoring" not in state or state.tutoring.player is not player:  # it was forgotten meanwhile
         state.tutoring = TutoringSession(_learner(), player)
+        player.companion = Lesson(the_tutor(), state.tutoring)
         _follow_address(state.tutoring)
     session: TutoringSession = state.tutoring
     return session
@@ -92,8 +113,8 @@ def _keep_address(session: TutoringSession) -> None:
             del st.query_params[name]
 
 
-def _draw_panel(tutor: Tutor, session: TutoringSession) -> dict[str, Any]:
-    """The panel with its data as they are; gives what it was drawn from, to tell later changes."""
+def _draw_panel(tutor: Tutor, session: TutoringSession) -> None:
+    """The panel with its data as they are; beside a board, that one's way to the service tells what comes."""
 
     def events_came() -> None:
         sent = (st.session_state.get("panel") or {}).get("events")
@@ -103,9 +124,8 @@ def _draw_panel(tutor: Tutor, session: TutoringSession) -> dict[str, Any]:
         if game is not None:
             st.session_state["for_play"] = game
 
-    data = panel(tutor, session)
+    data = {**panel(tutor, session), "told": time.time()}
     lesson_panel(key="panel", data=data, on_events_change=events_came)
-    return data
 
 
 def _as_it_is_now(tutor: Tutor) -> None:
@@ -137,30 +157,10 @@ def page() -> None:
 
     with st.container(key="learn"):
         left, right = st.columns([3, 7])
-        drawn = service.board_version(player)
         with right:
-            data = {**service.board(player), "embedded": True}
+            data = {**service.board(player), "embedded": True, "key": player.key}
             board(key="learn_board", data=data, on_events_change=events_came)
         with left:
-            shown = _draw_panel(tutor, session)
-    polling = service.polling(player) or _looking(session)
-
-    def times() -> None:
-        going_on = service.polling(player) or _looking(session)
-        times_now = service.feed(player)
-        if session.secret and "results" in times_now:
-            times_now = {**times_now, "results": [NOT_ASKED] * len(times_now["results"])}
-        feed(key="learn_feed", data=times_now)
-        if (
-            service.board_version(player) != drawn
-            or (polling and not going_on)
-            or panel(tutor, session) != shown
-        ):
-            st.rerun()
-
-    st.fragment(run_every=POLL if polling else None)(times)()
-
-
-def _looking(session: TutoringSession) -> bool:
-    """Is a review under way?"""
-    return session.review is not None and not session.review.done
+            _draw_panel(tutor, session)
+    with st.container():  # of its own, which is not shown
+        feed(key="learn_feed", data=service.feed(player))

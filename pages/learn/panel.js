@@ -48,12 +48,27 @@ class Panel {
     this.drawing = new Drawing(this.root);
     this.events = new Events("panel");
     this.drawn = null;
+    this.told = 0;
+    this.heard = (event) => this.take(event.detail); // by the board's way to the server
+    window.addEventListener("dojo:beside", this.heard);
+  }
+
+  close() {
+    window.removeEventListener("dojo:beside", this.heard);
+    for (const part of [this.drawing, this.events]) part.close();
+    this.root.remove();
   }
 
   /** Streamlit calls this at every run of the page, also where nothing has changed. */
   update(component) {
-    const { acknowledged, ...data } = component.data;
     this.events.component = component;
+    this.take(component.data);
+  }
+
+  /** What the server told at some time; an answer that is overtaken by a later one says nothing. */
+  take({ acknowledged, told, ...data }) {
+    if (told < this.told) return;
+    this.told = told;
     this.events.acknowledge(acknowledged);
     this.drawing.next(() => this.draw(data));
   }
@@ -140,8 +155,7 @@ export default function mount(component) {
   const panel = panels.get(parent);
   panel.update(component);
   return () => {
-    for (const part of [panel.drawing, panel.events]) part.close();
-    panel.root.remove();
+    panel.close();
     panels.delete(parent);
   };
 }

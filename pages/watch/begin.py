@@ -87,12 +87,12 @@ def _start() -> None:
         else:
             saved = _own_game()
         position = Game.from_text(the_service().game_text(saved))
-        run_ids = [
-            the_jobs().start(
-                JobSpec.of(position, agent, int(chosen), int(evaluations), float(seconds), timing, saved)
-            )
-            for agent, chosen in _players(first, second, int(seed))
-        ]
+        run_ids: list[str] = []
+        for agent, chosen in _players(first, second, int(seed)):
+            budget = (int(evaluations), float(seconds))
+            beside = run_ids[0] if run_ids else ""
+            spec = JobSpec.of(position, agent, int(chosen), *budget, timing, saved, beside)
+            run_ids.append(the_jobs().start(spec))
     except (JobRefused, Refused, TextError) as refusal:
         st.error(str(refusal))
         return

@@ -113,7 +113,8 @@ def short_name(agent: str) -> str:
 
 def from_one_start(lanes: Sequence[Lane]) -> list[Lane]:
     """Runs beside each other that began from one program in the same clock, with one time of it for all: that
-    of the first that has measured it. Their speed-ups compare then."""
+    of the first that tells it. Their speed-ups compare then. Runs that were begun side by side share it
+    (agents/run_log.py)."""
     alike = len({(lane.spec.timing, *_start(lane.spec.game)) for lane in lanes}) == 1
     times = (e.seconds for lane in lanes for e in lane.entries if e.seconds is not None and not e.moves)
     start = next(times, None) if alike else None

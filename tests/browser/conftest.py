@@ -73,10 +73,12 @@ class Server:
         """Where its measuring lock lies: tests that measure meanwhile have another one."""
         return self.home / "lock"
 
-    def start(self, *options: str) -> None:
-        """``options`` are those of ``dojo app``. Nothing is timed or compiled before a test asks for it."""
+    def start(self, *options: str, measure: bool = False) -> None:
+        """``options`` are those of ``dojo app``. Nothing is timed or compiled before a test asks for it,
+        unless games are to be measured from their beginning."""
         beside = {} if self.packages is None else {"PYTHONPATH": f"{ROOT}{os.pathsep}{self.packages}"}
-        command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser", "--no-measure"]
+        command = [sys.executable, "-m", "dojo_core.cli", "app", "--no-browser"]
+        command += [] if measure else ["--no-measure"]
         command += ["--port", str(self.port)]
         self.process = subprocess.Popen(
             [*command, *options],
