@@ -75,11 +75,11 @@ run: setup
 # Hundreds of processes start: what they import is compiled once, even where a shell says that nothing be kept.
 test soak mutate: export PYTHONDONTWRITEBYTECODE =
 
-# Types are checked beside the tests, with what these leave of the processors.
+# Types are checked beside the tests, with what these leave of the processors and a little more: not after them.
 test: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	@mkdir -p build; nice -n 19 $(BIN)/python -m mypy >build/mypy.txt 2>&1 & types=$$!; \
+	@mkdir -p build; nice -n 10 $(BIN)/python -m mypy >build/mypy.txt 2>&1 & types=$$!; \
 	  $(BIN)/python -m pytest; tested=$$?; wait $$types; typed=$$?; cat build/mypy.txt; exit $$((tested | typed))
 
 soak: setup

@@ -400,7 +400,7 @@ def test_an_option_that_does_not_exist_says_how_it_is_used():
 
 
 def test_records_that_cannot_be_opened_are_a_sentence(home, monkeypatch):
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     (home / "records.sqlite").write_text("these are no records\n" * 100)
     assert "file is not a database" in said(dojo("best", "softmax", code=1).stderr)
     assert len(list(home.glob("records.damaged-*.sqlite"))) == 1

@@ -364,18 +364,17 @@ def test_the_same_program_gives_the_same_c_in_every_process():
         "from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate\n"
         "for name in kernels.names(): print(generate(kernels.get(name).program(kernels.get(name).shapes[0])).text)"
     )
-    texts = [
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert texts[0] == texts[1]
-    assert texts[0].count("void kernel_") == len(kernels.names())
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONHASHSEED": "1", "PATH": "/usr/bin:/bin"},  # here it is another one, drawn at random
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    starts = (kernels.get(name).program(kernels.get(name).shapes[0]) for name in kernels.names())
+    here = "".join(f"{generate(start).text}\n" for start in starts)
+    assert elsewhere == here
+    assert here.count("void kernel_") == len(kernels.names())
 
 
 # ------------------------------------------------------------------------------- numbers

@@ -9,6 +9,7 @@ import pytest
 
 from dojo_core.measure.records import Records
 from dojo_core.service import Service
+from dojo_core.service.games import Games
 from dojo_core.service.wiring import RecordStore
 from tests.stand_ins import TEXT, Bench, Kernels, Page, move_of
 
@@ -206,3 +207,10 @@ def test_a_broken_line_file_is_told_with_its_place(tmp_path: Path, bench: Bench)
     page.send("line", file="mine.line")
     assert "let block = 32" in page.feed["notice"]["text"]
     service.close()
+
+
+def test_a_line_is_shown_as_its_file_is_now(tmp_path: Path) -> None:
+    games = Games(RecordStore(Records(tmp_path / "records.sqlite")), Kernels(), tmp_path)
+    for moves in (0, 1, 2):
+        (tmp_path / "mine.line").write_text("kernel pair\nshape 64\n" + "unroll y@0\n" * moves)
+        assert [(file, len(line.moves)) for file, line in games.recorded()] == [("mine.line", moves)]

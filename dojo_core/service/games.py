@@ -66,7 +66,7 @@ def targets() -> list[tuple[str, str, str]]:
 
 
 @lru_cache(maxsize=1024)
-def _line(file: Path, changed: int) -> RecordedLine:
+def _line(file: Path, changed: int, size: int) -> RecordedLine:
     """A file of a line as it is since it ``changed``: every start screen shows all of them."""
     return read_line(file.read_text(encoding="utf-8"), file.stem)
 
@@ -117,7 +117,8 @@ class Games:
         recorded = []
         for file in self.line_files():
             try:
-                recorded.append((file.name, _line(file, file.stat().st_mtime_ns)))
+                status = file.stat()
+                recorded.append((file.name, _line(file, status.st_mtime_ns, status.st_size)))
             except (TextError, OSError):
                 log.exception("line %s cannot be read", file)
         return recorded

@@ -54,7 +54,7 @@ class Server:
     """The app as a user starts it."""
 
     def __init__(self, home: Path, port: int | None = None) -> None:
-        self.home = with_objects(home)
+        self.home = home
         self.port = port or free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.packages: Path | None = None  # a folder of some that are installed beside it
@@ -135,7 +135,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="package")
 def common_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    made = Server(tmp_path_factory.mktemp("home"))
+    made = Server(with_objects(tmp_path_factory.mktemp("home")))
     made.start()
     yield made
     made.stop()
@@ -146,7 +146,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if not getattr(request.module, "OWN_SERVER", False):
         yield request.getfixturevalue("common_server")
         return
-    made = Server(tmp_path_factory.mktemp("home"))
+    made = Server(with_objects(tmp_path_factory.mktemp("home")))
     made.start()
     yield made
     made.stop()
