@@ -26,7 +26,18 @@ from dojo_core.kernels.networks import Layer, layers_of, networks
 from dojo_core.kernels.networks import layers as named_layers
 from dojo_core.plugins import Extended
 
-__all__ = ["Kernel", "Layer", "Shape", "get", "layers_of", "named_layers", "names", "networks", "unknown"]
+__all__ = [
+    "Kernel",
+    "Layer",
+    "Shape",
+    "get",
+    "kernel_and_shape",
+    "layers_of",
+    "named_layers",
+    "names",
+    "networks",
+    "unknown",
+]
 
 _GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, sparse, layers, micro, narrow)
 _KERNELS: Extended[Kernel] = Extended(
@@ -44,6 +55,21 @@ def get(name: str) -> Kernel:
     if name not in _KERNELS:
         raise ValueError(unknown(name))
     return _KERNELS[name]
+
+
+def kernel_and_shape(wanted: str, shape: str = "") -> tuple[str, str]:
+    """Kernel and shape, where the name is a layer's, or has a shape behind it: ``softmax:1024x256``. Raises
+    ValueError where there is another shape beside it."""
+    layer = named_layers().get(wanted)
+    if layer is not None:
+        kernel, named = layer.kernel, layer.shape
+    else:
+        kernel, _, named = wanted.partition(":")
+        if not named or kernel not in names():
+            return wanted, shape
+    if shape:
+        raise ValueError(f"{wanted} has its shape in its name: leave the shape out, or name {kernel}.")
+    return kernel, named
 
 
 def unknown(name: str) -> str:
