@@ -143,7 +143,7 @@ def test_a_comparison_draws_a_bar_for_each_that_has_a_time():
     told = report(entry("this position", [[20.0], [20.0]]), entry("start", [[60.0], [80.0]]), MISSING)
     done = Comparison("id", spec, "done", rounds=2, document={"reports": [told]})
     text, drawing = drawn(done)
-    assert text.splitlines()[1:3] == ["this position: 20 ns, 1.00×", "start: 60 ns, 0.29×"]
+    assert text.splitlines()[1:3] == ["this position: 20 ns", "start: 60 ns, 0.29× as fast"]
     assert drawing.count("<rect") == 2 and "PyTorch eager: missing. Install it" in drawing
     assert "stopped" in drawn(Comparison("id", spec, "stopped"))[1]
 
@@ -175,6 +175,8 @@ def test_a_recorded_line_is_played_first():
     assert len(game.line()) > 1
     with pytest.raises(ValueError, match="no recorded line 'nothing'"):
         start("softmax:4x8", line="nothing")
+    with pytest.raises(ValueError, match=r"Move 1 of relu, .*, does not apply: "):
+        start("add:4x64", "snitch", line="relu")
 
 
 def test_a_position_is_shown_in_each_form():

@@ -69,7 +69,7 @@ def _svg(height: float, rows: Sequence[str], label: str) -> str:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Round speeds between two powers of ten, given as logarithms; at most seven."""
-    for steps in ((1, 2, 5), (1, 3), (1,)):
+    for steps in ((1, 1.2, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         ticks = [
             step * 10.0**power
             for power in range(math.floor(low), math.ceil(high) + 1)

@@ -254,7 +254,8 @@ def _(comparison: Comparison) -> str:
     known = _rows(comparison)
     timed = [line for line in known if line.best is not None]
     if timed:
-        drawn.append(bars([(e.name, e.best or 0.0, _told(e), e.kind == "ours") for e in timed]))
+        first = _first(comparison)
+        drawn.append(bars([(e.name, e.best or 0.0, _told(e, first), e.kind == "ours") for e in timed]))
     for line in known:
         if line.best is None:
             drawn.append(paragraph(f"{line.name}: {line.status}. {line.message}", "quiet"))
@@ -263,7 +264,7 @@ def _(comparison: Comparison) -> str:
 
 @words.register
 def _(comparison: Comparison) -> str:
-    rows = [f"{line.name}: {_told(line)}" for line in _rows(comparison)]
+    rows = [f"{line.name}: {_told(line, _first(comparison))}" for line in _rows(comparison)]
     return "\n".join([f"{comparison.spec.title}, {_state(comparison)}", *rows])
 
 
@@ -271,17 +272,23 @@ def _rows(comparison: Comparison) -> list[Line]:
     """The entries, with their speeds against the first one."""
     if comparison.document is None:
         return []
-    return lines(comparison.document["reports"][0], comparison.spec.contenders[0].name)
+    return lines(comparison.document["reports"][0], _first(comparison))
+
+
+def _first(comparison: Comparison) -> str:
+    """The name of what the others are held against."""
+    return comparison.spec.contenders[0].name
 
 
 def _state(comparison: Comparison) -> str:
     if comparison.document is None:
         return comparison.message or comparison.state
-    return f"{_counted(comparison.rounds, 'round')} in turns; the best run of each"
+    return f"{_counted(comparison.rounds, 'round')} in turns, the best run of each: shorter is faster"
 
 
-def _told(line: Line) -> str:
+def _told(line: Line, first: str) -> str:
     if line.best is None:
         return f"{line.status}. {line.message}"
-    speed = f", {line.speed.value:.2f}×" if line.speed is not None else ""
+    against = line.speed if line.name != first else None
+    speed = f", {against.value:.2f}× as fast" if against is not None else ""
     return f"{seconds_text(line.best)}{speed}"

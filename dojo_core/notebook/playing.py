@@ -6,7 +6,7 @@ from typing import Literal
 
 from dojo_core import recipes
 from dojo_core.game import Game
-from dojo_core.line import recorded_lines
+from dojo_core.line import RecordedLine, recorded_lines
 from dojo_core.moves import Move, Verdict, legal_moves
 from dojo_core.moves import why as why_of
 from dojo_core.notebook.views import Listing, Moves
@@ -21,15 +21,18 @@ from dojo_core.targets.registry import backend
 def start(
     kernel: str | Program | OwnKernel,
     target: str = DEFAULT_TARGET,
-    policy: str = "reassoc",
+    policy: str = "",
     line: str = "",
 ) -> Game:
     """A new game. ``kernel``: a kernel's name, with a shape behind it (``"softmax:64x128"``) or at its first
     shape; a layer's name; a program, or a text of one; a game's text, as ``game.to_text()`` gives it; a
-    kernel of one's own.
+    kernel of one's own. ``policy``: ``reassoc`` if none is named, or the line's.
 
-    ``line``: a recorded line of that kernel, which is played first. Raises ValueError with a sentence.
+    ``line``: a recorded line of that kernel, which is played first. Raises ValueError with a sentence, and
+    TextError for a text that is none.
     """
+    recorded = _line(line, target) if line else None
+    policy = policy or (recorded.policy if recorded is not None else "reassoc")
     if isinstance(kernel, OwnKernel):
         kernel = kernel.program
     if isinstance(kernel, Program):
@@ -38,12 +41,18 @@ def start(
         game = open_text(kernel).game
     else:
         game = named_game(kernel, target=target, policy=policy)
-    if line:
-        known = recorded_lines(target)
-        if line not in known:
-            raise ValueError(f"There is no recorded line {line!r}: {', '.join(known) or 'none'}.")
-        known[line].play(game)
+    if recorded is not None:
+        for number, entry in enumerate(recorded.play(game).entries, 1):
+            if not entry.applies:
+                raise ValueError(f"Move {number} of {line}, {entry.move}, does not apply: {entry.reason}.")
     return game
+
+
+def _line(name: str, target: str) -> RecordedLine:
+    known = recorded_lines(target)
+    if name not in known:
+        raise ValueError(f"There is no recorded line {name!r}: {', '.join(known) or 'none'}.")
+    return known[name]
 
 
 def show(
