@@ -111,16 +111,11 @@ def is_file(kernel: str) -> bool:
 
 def kernel_and_shape(wanted: str, shape: str | None) -> tuple[str, str | None]:
     """Kernel and shape, where the name is a layer's, or has a shape behind it: ``softmax:1024x256``."""
-    layer = kernels.named_layers().get(wanted)
-    if layer is not None:
-        kernel, named = layer.kernel, layer.shape
-    else:
-        kernel, _, named = wanted.partition(":")
-        if not named or kernel not in kernels.names():
-            return wanted, shape
-    if shape:
-        raise Failure(f"{wanted} has its shape in its name: leave --shape out, or name {kernel}.")
-    return kernel, named
+    try:
+        kernel, named = kernels.kernel_and_shape(wanted, shape or "")
+    except ValueError as fault:
+        raise Failure(str(fault)) from None
+    return kernel, named or shape
 
 
 def kernels_and_shapes(names: Sequence[str], shape: str | None = None) -> list[tuple[str, str | None]]:

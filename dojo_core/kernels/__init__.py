@@ -27,17 +27,9 @@ from dojo_core.kernels.networks import layers as named_layers
 from dojo_core.plugins import Extended
 
 __all__ = [
-    "Kernel",
-    "Layer",
-    "Shape",
-    "get",
-    "kernel_and_shape",
-    "layers_of",
-    "named_layers",
-    "names",
-    "networks",
+    "Kernel", "Layer", "Shape", "get", "kernel_and_shape", "layers_of", "named_layers", "names", "networks",
     "unknown",
-]
+]  # fmt: skip
 
 _GROUPS = (elementwise, reductions, normalisation, contractions, convolutions, sparse, layers, micro, narrow)
 _KERNELS: Extended[Kernel] = Extended(
