@@ -20,7 +20,7 @@ from dojo_core.own import kernel
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service.comparing import Comparison, Contender, Spec
-from tests.test_comparing import MISSING, entry, report
+from tests.test_comparing import MISSING, comparisons, entry, report
 
 ROOT = Path(__file__).parent.parent
 
@@ -223,6 +223,17 @@ def test_what_nothing_is_compared_with_is_told():
         compare(start("relu:8x8", "snitch"))
     with pytest.raises(ValueError, match="'Torch' is nothing to compare with: there are start"):
         compare(SOFTMAX, "Torch")
+
+
+def test_a_comparison_is_waited_for(tmp_path, monkeypatch):
+    host = comparisons(tmp_path)
+    monkeypatch.setattr(measuring, "_comparisons", lambda: host)
+    done = compare(play(start("softmax:4x8"), "join_scopes m@0"), "start", "torch", rounds=3)
+    assert done.state == "done" and done.spec.rounds == 3
+    ours, *others = done.spec.contenders
+    assert (ours.name, ours.moves) == ("this position", 1)
+    assert [each.name for each in others] == ["start", "PyTorch eager"]
+    assert "PyTorch eager: 10 ns" in drawn(done)[0]
 
 
 # ---------------------------------------------------------------- the lesson
