@@ -39,16 +39,11 @@ def no_clock(target: str, instead: str = "count operations instead, or let a pas
     ).rstrip()
 
 
-class MachineTiming:
-    """The clocks of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
-    another target than the measurer's on that one's own.
+class MeasurersTiming:
+    """The clock of each target that is asked for, by the measurers of a process."""
 
-    A candidate whose first run takes more than 3 times the best known is run no more.
-    """
-
-    def __init__(self, measurer: Measurer, player: str) -> None:
-        self._measurers = Measurers(measurer.records, **{measurer.target: measurer})
-        self._player = player
+    def __init__(self, measurers: Measurers, player: str) -> None:
+        self._measurers, self._player = measurers, player
 
     def measure(
         self,
@@ -63,6 +58,17 @@ class MachineTiming:
             return [Measurement(p.hash, "", "refused", unknown) for p in programs]
         timing = MeasurerTiming(self._measurers.of(workload.target), self._player)
         return timing.measure(workload, programs, lines, effort, cancelled)
+
+
+class MachineTiming(MeasurersTiming):
+    """The clocks of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
+    another target than the measurer's on that one's own.
+
+    A candidate whose first run takes more than 3 times the best known is run no more.
+    """
+
+    def __init__(self, measurer: Measurer, player: str) -> None:
+        super().__init__(Measurers(measurer.records, **{measurer.target: measurer}), player)
 
 
 class MeasurerTiming:

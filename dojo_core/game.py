@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from dojo_core.drawn import Drawn
 from dojo_core.moves.core import Context, IllegalMove, Move, Refusal
 from dojo_core.moves.legality import context, outcome
 from dojo_core.moves.notation import MoveSyntax, parse_move
@@ -106,7 +107,7 @@ class GameFull(ValueError):
 
 
 @dataclass
-class Game:
+class Game(Drawn):
     """A start position, a tree of moves, and a cursor in it."""
 
     id: str

@@ -38,6 +38,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dojo_core import kernels
+from dojo_core.drawn import Drawn
 from dojo_core.game import Entry, Game, Replay, Step, read_provenance
 from dojo_core.moves.core import IllegalMove
 from dojo_core.moves.notation import MoveSyntax, parse_move
@@ -71,7 +72,7 @@ _PARAMETER = re.compile(r"\$([a-z][a-z0-9_]*)")
 
 
 @dataclass(frozen=True)
-class RecordedLine:
+class RecordedLine(Drawn):
     """A line of moves with its facts. ``lets``: its parameters, in order. ``vectors``: the bytes of the
     registers that it is for; None where it follows the width that it finds."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from dojo_core.drawn import Drawn
 from dojo_core.measure.conditions import UNKNOWN, Conditions, age_text, stands
 from dojo_core.measure.records import Record, Sample
 from dojo_core.measure.speed import Speed, apart, drift, in_turns
@@ -67,7 +68,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Drawn):
     """The outcome for one program. ``message`` is a sentence wherever ``status`` is not ``"ok"``;
     where it is, what the target tells beside the time, if anything.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
+from dojo_core.drawn import Drawn
 from dojo_core.moves.places import Place, resolve
 from dojo_core.plugins import Extended
 from dojo_core.program.codes import Code
@@ -25,7 +26,7 @@ Arguments = TypeVar("Arguments", bound=tuple[Argument, ...])
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Drawn):
     """A transformation at a location with its parameters; ``str(move)`` is its text form."""
 
     name: str
@@ -49,7 +50,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Refusal(Drawn):
     """Why a move is not legal: a code, a sentence, the nodes involved, a witness where there is one,
     and ways to make it legal, which were tried out, or else what would have to be different (``needs``).
     ``structural`` refusals concern form (sizes, marks, names), the others meaning."""
@@ -75,16 +76,20 @@ class Refusal:
         return tuple(way.moves[0] for way in self.ways)
 
 
-class IllegalMove(ValueError):
+class IllegalMove(ValueError, Drawn):
     """Raised by ``apply``; ``refusal`` says why as data, ``str()`` as a sentence."""
 
     def __init__(self, move: str, refusal: Refusal) -> None:
         super().__init__(f"{move}: {refusal}")
         self.move, self.refusal = move, refusal
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows where it is not caught: the reason, for the fault lies in no file."""
+        return [f"IllegalMove: {self}"]
+
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Drawn):
     """The answer of ``why``: ``legal``, and the sentence and refusal that go with it."""
 
     legal: bool

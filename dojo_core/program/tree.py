@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from dojo_core.drawn import Drawn
 from dojo_core.program.nodes import (
     DTYPE_BYTES,
     LONG_FUNCTIONS,
@@ -76,7 +77,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(Drawn):
     """A kernel. Build one with ``parse`` or ``Program.make``, which put the buffers in canonical order."""
 
     name: str

@@ -22,6 +22,7 @@ from typing import Any
 
 from dojo_core.bench.summary import summary
 from dojo_core.bounded_json import read_object
+from dojo_core.drawn import Drawn
 from dojo_core.files import write_text
 from dojo_core.game import Game
 from dojo_core.launch import module_command
@@ -80,7 +81,7 @@ class Spec:
 
 
 @dataclass
-class Comparison:
+class Comparison(Drawn):
     """One comparison: ``state`` is waiting, running, done, stopped or failed."""
 
     id: str

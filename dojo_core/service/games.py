@@ -14,16 +14,15 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from dojo_core import kernels, sharing
-from dojo_core.codegen.code import NotGeneratable
 from dojo_core.faults import program_fault
 from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
 from dojo_core.measure.database import DatabaseFault
+from dojo_core.opening import begun, first_shape
 from dojo_core.ownership import is_client, may_claim, may_take_over, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
-from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.drafts import program_of
@@ -95,9 +94,8 @@ class Games:
         limits = target_named(target)
         if limits.memory_bytes is None:
             return {}
-        memory = limits.memory_bytes * DTYPE_BYTES["f32"] / DTYPE_BYTES[limits.kernel_float]
         known = [kernels.get(card.name) for card in self.cards() if card.name in kernels.names()]
-        return {kernel.name: "x".join(map(str, kernel.within(memory))) for kernel in known}
+        return {kernel.name: "x".join(map(str, first_shape(kernel, limits))) for kernel in known}
 
     def recent(self, limit: int, owner: str) -> Sequence[SavedText]:
         """The games changed last of an owner, nobody's, and, where only this machine's people come in, those
@@ -382,21 +380,6 @@ class Games:
 def workload_key(game: Game) -> str:
     """The name of what a game's programs are judged against, its target last; the same for all of a start."""
     return f"{game.start.hash}/{game.kernel or ''}/{game.policy}/{game.target}"
-
-
-def begun(program: Program, kernel: str | None, shape: str, target: str, policy: str) -> Game:
-    """A game on a target that can play the program. Raises ValueError with a sentence."""
-    if kernel is not None:
-        program = target_named(target).start(program)
-    game = Game.new(program, kernel=kernel, shape=shape, target=target, policy=policy)
-    if game.target != DEFAULT_TARGET:
-        on = backend(game.target)
-        try:
-            on.generate(program, policy)
-        except NotGeneratable as fault:
-            raise ValueError(str(fault)) from fault
-        game.title = f"{game.title} on {on.name[:10] if AT in on.name else on.name}"  # a fingerprint is long
-    return game
 
 
 def watched(source: Table) -> Table:

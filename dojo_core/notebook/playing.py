@@ -1,0 +1,95 @@
+"""Begin a game, look at it, play: what a notebook calls."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from dojo_core import recipes
+from dojo_core.game import Game
+from dojo_core.line import RecordedLine, recorded_lines
+from dojo_core.moves import Move, Verdict, legal_moves
+from dojo_core.moves import why as why_of
+from dojo_core.notebook.views import Listing, Moves
+from dojo_core.opening import named_game
+from dojo_core.own.kernel import OwnKernel
+from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.program.tree import Program
+from dojo_core.sharing import open_text
+from dojo_core.targets.registry import backend
+
+
+def start(
+    kernel: str | Program | OwnKernel,
+    target: str = DEFAULT_TARGET,
+    policy: str = "",
+    line: str = "",
+) -> Game:
+    """A new game. ``kernel``: a kernel's name, with a shape behind it (``"softmax:64x128"``) or at its first
+    shape; a layer's name; a program, or a text of one; a game's text, as ``game.to_text()`` gives it; a
+    kernel of one's own. ``policy``: ``reassoc`` if none is named, or the line's.
+
+    ``line``: a recorded line of that kernel, which is played first. Raises ValueError with a sentence, and
+    TextError for a text that is none.
+    """
+    recorded = _line(line, target) if line else None
+    policy = policy or (recorded.policy if recorded is not None else "reassoc")
+    if isinstance(kernel, OwnKernel):
+        kernel = kernel.program
+    if isinstance(kernel, Program):
+        game = Game.new(kernel, target=target, policy=policy)
+    elif "\n" in kernel.strip():
+        game = open_text(kernel).game
+    else:
+        game = named_game(kernel, target=target, policy=policy)
+    if recorded is not None:
+        for number, entry in enumerate(recorded.play(game).entries, 1):
+            if not entry.applies:
+                raise ValueError(f"Move {number} of {line}, {entry.move}, does not apply: {entry.reason}.")
+    return game
+
+
+def _line(name: str, target: str) -> RecordedLine:
+    known = recorded_lines(target)
+    if name not in known:
+        raise ValueError(f"There is no recorded line {name!r}: {', '.join(known) or 'none'}.")
+    return known[name]
+
+
+def show(
+    game: Game, what: Literal["program", "code", "assembly"] = "program", at: int | None = None
+) -> Program | Listing:
+    """A position's program, the code that is generated from it (C for a processor), or its assembly.
+
+    ``at``: the position's number, by default where the game stands. Raises KeyError where there is none of
+    that number, ValueError with a sentence where there is no such text.
+    """
+    position = game.current if at is None else game.positions[at]
+    on = backend(game.target)
+    if what == "program":
+        return position.program
+    if what == "code":
+        return Listing(on.words.code, tuple(on.generate(position.program, game.policy).text.splitlines()))
+    if what == "assembly":
+        return Listing("Assembly", on.assembly(position.program, game.policy).lines)
+    raise ValueError(f"There is 'program', 'code' and 'assembly' to show, no {what!r}.")
+
+
+def moves(game: Game, name: str = "") -> Moves:
+    """The legal moves where the game stands, those of one name alone (``"split_scope"``) if it is given."""
+    legal = legal_moves(game.current.program, game.limits or game.target, game.policy)
+    return Moves(tuple(move for move in legal if name in ("", move.name)))
+
+
+def why(game: Game, move: str | Move) -> Verdict:
+    """Is a move legal where the game stands, and why, or why not? With ways around a refusal."""
+    return why_of(game.current.program, move, game.limits or game.target, game.policy)
+
+
+def play(game: Game, *moves: str | Move) -> Game:
+    """Play moves and recipes in order; the same game, at the position after them.
+
+    Raises IllegalMove, which says why and what would help, or MoveSyntax: those before it are played then.
+    """
+    for move in moves:
+        recipes.play(game, str(move))
+    return game

@@ -1,0 +1,44 @@
+"""Where a game begins: on a kernel by its name, on a target that can play it."""
+
+from __future__ import annotations
+
+from dojo_core import kernels
+from dojo_core.codegen.code import NotGeneratable
+from dojo_core.game import Game
+from dojo_core.kernels import Kernel, Shape
+from dojo_core.program.dependence import POLICIES
+from dojo_core.program.target import DEFAULT_TARGET, Target
+from dojo_core.program.tree import DTYPE_BYTES, Program
+from dojo_core.targets.registry import AT, backend
+from dojo_core.targets.registry import target as target_named
+
+
+def named_game(wanted: str, shape: str = "", target: str = DEFAULT_TARGET, policy: str = POLICIES[0]) -> Game:
+    """A game at the start of a kernel: ``softmax``, at the first shape that its target has room for,
+    ``softmax:1024x512``, or a network's layer. Raises ValueError with a sentence."""
+    name, sizes = kernels.kernel_and_shape(wanted, shape)
+    kernel = kernels.get(name)
+    chosen = kernel.shape(sizes) if sizes else first_shape(kernel, target_named(target))
+    return begun(kernel.program(chosen), name, "x".join(map(str, chosen)), target, policy)
+
+
+def first_shape(kernel: Kernel, on: Target) -> Shape:
+    """The shape that a kernel begins with on a target: its own first, or less where the memory is little."""
+    if on.memory_bytes is None:
+        return kernel.shapes[0]
+    return kernel.within(on.memory_bytes * DTYPE_BYTES["f32"] / DTYPE_BYTES[on.kernel_float])
+
+
+def begun(program: Program, kernel: str | None, shape: str, target: str, policy: str) -> Game:
+    """A game on a target that can play the program. Raises ValueError with a sentence."""
+    if kernel is not None:
+        program = target_named(target).start(program)
+    game = Game.new(program, kernel=kernel, shape=shape, target=target, policy=policy)
+    if game.target != DEFAULT_TARGET:
+        on = backend(game.target)
+        try:
+            on.generate(program, policy)
+        except NotGeneratable as fault:
+            raise ValueError(str(fault)) from fault
+        game.title = f"{game.title} on {on.name[:10] if AT in on.name else on.name}"  # a fingerprint is long
+    return game
