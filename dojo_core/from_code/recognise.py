@@ -45,12 +45,6 @@ FOREIGN = (
         "Write its forward as a function over arrays, weights too; a whole model comes in by torch.export "
         f"and dojo import ({document('pytorch.md')}).",
     ),
-    Foreign(
-        r"\bmake_node\s*\(|\bopset_import\b|\bir_version\b|^[ \t]*\w+\s*=\s*[A-Z]\w*\s*(?:<[^>]*>\s*)?\(",
-        "an operator of ONNX",
-        "Save the model and give it to dojo import model.onnx, or write what the operator computes in NumPy, "
-        f"such as softmax(x, axis=-1) ({document('onnx.md')}).",
-    ),
     Foreign(r"^[ \t]*(?:module\s*\{|func\.func\b|%\w+\s*=)", "MLIR or LLVM's text", _LOOPS),
     Foreign(r"^[ \t]*(?:subroutine|program)\s+\w+|^[ \t]*do\s+\w+\s*=\s*\w+\s*,", "Fortran", _LOOPS),
     Foreign(r"\bfn\s+\w+\s*[(<]|\blet\s+mut\b", "Rust", _LOOPS),
@@ -79,9 +73,17 @@ _PYTHON = re.compile(
     re.MULTILINE,
 )
 
+# ONNX: said to be it, in one of its own formats, by onnx.helper or ONNX Script; or calls of operators alone.
+ONNX_PREFIX = re.compile(r"[ \t]*onnx[ \t]*:[ \t]*", re.IGNORECASE)
+ONNX_NODE = re.compile(r"^[ \t]*[\w, \t]+=[ \t]*[A-Z]\w*[ \t]*<[^<>]*>[ \t]*\(", re.MULTILINE)
+_ONNX = re.compile(
+    r"\bmake_node\s*\(|\bopset_import\s*:|\bop_type\s*:|=>\s*\([^()]*\)\s*[<{]|\bop\d*\.[A-Z]\w*\s*\("
+)
+_ONNX_CALL = re.compile(r"(?:[\w, \t]+=[ \t]*)?[A-Z]\w*[ \t]*\(")
+
 
 def kind_of(text: str) -> str:
-    """``program``, ``game``, ``line``, ``graph``; ``python``, ``einsum``, ``c``; ``foreign`` where it is one
+    """``program``, ``game``, ``line``, ``graph``; ``python``, ``einsum``, ``c``, ``onnx``; ``foreign`` where it is one
     of ``FOREIGN``; ``unknown``."""
     first = text.lstrip()
     if first.startswith("graph "):
@@ -96,12 +98,16 @@ def kind_of(text: str) -> str:
     text = text[:LONGEST]  # patterns may take long on more, and what it is shows at the beginning
     if _HEADER.search(text) or _BUFFER.search(text) or re.search(r"\{\d+\}", text):
         return "program"
+    if ONNX_PREFIX.match(text) or _ONNX.search(text) or ONNX_NODE.search(text):
+        return "onnx"
     if foreign(text) is not None:
         return "foreign"
     if _EINSUM.fullmatch(text):
         return "einsum"
     if _C.search(text) and not _parses(text):
         return "c"
+    if _ONNX_CALL.match(beginning.strip()) and _calls_alone(text):
+        return "onnx"
     return "python" if _PYTHON.search(text) or _parses(text) else "unknown"
 
 
@@ -110,8 +116,29 @@ def foreign(text: str) -> Foreign | None:
     return next((each for each in FOREIGN if re.search(each.pattern, text[:LONGEST], re.MULTILINE)), None)
 
 
+def _calls_alone(text: str) -> bool:
+    """Is each line a call of something with a capital letter, or an assignment of one or of numbers? A text
+    that is typed still may be."""
+    tree = _tree(text)
+    for node in tree.body if tree is not None else ():
+        match node:
+            case ast.Assign(value=ast.Call(func=ast.Name(name))) | ast.Expr(ast.Call(func=ast.Name(name))):
+                if not name[0].isupper():
+                    return False
+            case ast.Assign(value=ast.Constant() | ast.List() | ast.Tuple()):
+                pass
+            case _:
+                return False
+    return True
+
+
 def _parses(text: str) -> bool:
+    tree = _tree(text)
+    return tree is not None and bool(tree.body)
+
+
+def _tree(text: str) -> ast.Module | None:
     try:
-        return bool(ast.parse(text).body)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+        return None
