@@ -1,4 +1,4 @@
-"""ONNX written as calls, ``y = Gemm(a, b, c, transB=1)`` or ``make_node("Gemm", …)``: read by Python's parser."""
+"""ONNX as calls, ``y = Gemm(a, b, c, transB=1)`` or ``make_node("Gemm", …)``: read by Python's parser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dojo_core.from_code.onnx_written import Place, Written, newest, schema_of, usual_dtype
-from dojo_core.from_code.python import fail, parsed, shapes_said
+from dojo_core.from_code.plain import fail
+from dojo_core.from_code.python import parsed, shapes_said
 from dojo_core.from_code.source import Declared, Source, axes_of
 from dojo_core.from_onnx.values import ELEMENTS, numpy_dtype
 from dojo_core.spelling import meant
@@ -31,7 +32,9 @@ def read_calls(source: Source) -> Written:
     if made:
         calls.script(tree, made)
         return calls.written
-    body: Sequence[ast.stmt] = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    body: Sequence[ast.stmt] = [
+        node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     for node in body:
         if isinstance(node, ast.FunctionDef):
             calls.parameters(node)
@@ -52,7 +55,7 @@ class _Calls:
         self.source = source
         self.written = Written(source, {"": newest()}, declared=shapes_said(source))
         self.literals: dict[str, Any] = {}  # by name
-        self.arrays: dict[str, str] = {}  # by name: what it is called in the graph, where a name is given once
+        self.arrays: dict[str, str] = {}  # by name: its name in the graph, where each is given once
         self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
     def place(self, node: ast.expr | ast.keyword) -> Place:
@@ -92,7 +95,9 @@ class _Calls:
             case ast.Expr(ast.Constant(str())):
                 pass  # a docstring
             case _:
-                fail(self.source, statement, "no call of an operator of ONNX", "Write: y = Softmax(x, axis=-1)")
+                fail(
+                    self.source, statement, "no call of an operator of ONNX", "Write: y = Softmax(x, axis=-1)"
+                )
 
     def array(self, name: str) -> str:
         """What an array is called in the graph now."""
@@ -107,7 +112,9 @@ class _Calls:
         attributes: dict[str, Any] = {}
         formal = {each.name.lower(): k for k, each in enumerate(schema.inputs)}
         for keyword in call.keywords:
-            name = keyword.arg or ""
+            if keyword.arg is None:
+                self.source.fail(*self.place(keyword), "attributes by **", "Write each: axis=-1.")
+            name = keyword.arg
             if name in schema.attributes:
                 attributes[name] = self.literal(keyword.value)
             elif name.lower() in formal:
@@ -195,15 +202,16 @@ class _Calls:
         """The calls of ``make_node`` in a script, with the shapes and the opset that it says beside them."""
         for node in ast.walk(tree):
             match node:
-                case ast.Call(args=[ast.Constant(str(name)), ast.Attribute(attr=element), shape]) if (
+                case ast.Call(args=[ast.Constant(str(name)), ast.Attribute(attr=element), sizes]) if (
                     _called(node) == "make_tensor_value_info" and element in _CODES
                 ):
-                    axes = self.literal(shape)
+                    axes = self.literal(sizes)
                     if isinstance(axes, list | tuple):
-                        said = axes_of(", ".join(map(str, axes)))
-                        self.written.declared[name] = Declared(said, ELEMENTS[_CODES[element]])
-                case ast.Call(args=[ast.Constant(""), ast.Constant(int(version))]) if (
-                    _called(node) in ("make_opsetid", "make_operatorsetid")
+                        shape = axes_of(", ".join(map(str, axes)))
+                        self.written.declared[name] = Declared(shape, ELEMENTS[_CODES[element]])
+                case ast.Call(args=[ast.Constant(""), ast.Constant(int(version))]) if _called(node) in (
+                    "make_opsetid",
+                    "make_operatorsetid",
                 ):
                     self.written.opsets[""] = version
         for call in sorted(made, key=lambda call: (call.lineno, call.col_offset)):

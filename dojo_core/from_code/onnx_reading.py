@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
 from typing import Any, ClassVar
 
 import numpy as np
@@ -93,7 +92,11 @@ def read_onnx(text: str) -> OnnxReading:
         written = read_text(source) if textual else read_calls(source)
         written.complete()
         axes = _axes(written)
-        return OnnxReading(written, axes, _first_sizes(written, axes))
+        return OnnxReading(
+            written,
+            axes,
+            first_sizes(axes, lambda sizes: _attempt(written, _shapes(axes, sizes)).fault is None),
+        )
     except TextError as error:
         if begin and error.line == 1 and error.source:
             error.column, error.source = error.column + begin, text[:begin] + error.source
@@ -138,9 +141,9 @@ def _axes(written: Written) -> dict[str, tuple[str, ...]]:
         }
         names = dict.fromkeys(a for each in axes.values() for a in each if not a.isdigit())
         apart = dict(zip(names, _APART, strict=False))
-        if len(axes) == len(written.inputs) and len(apart) == len(names):
-            if _attempt(written, _shapes(axes, apart)).fault is None:
-                return axes
+        complete = len(axes) == len(written.inputs) and len(apart) == len(names)
+        if complete and _attempt(written, _shapes(axes, apart)).fault is None:
+            return axes
     if any(attribute.HasField("g") for node in written.nodes for attribute in node.attribute):
         _say_shapes(written)  # loops are unrolled, which is too long to be tried
     return axes_of_inputs(written.inputs, declared, lambda shapes: _attempt(written, shapes), _TRIES)
@@ -207,16 +210,8 @@ def _imported(written: Written, shapes: Mapping[str, Sequence[int]]) -> Imported
             ),
             (1, 1),
         )
+        if reason.operator == "graph":
+            written.source.fail(1, 1, reason.why.rstrip("."), "Take smaller sizes.", misfit=True)
         message = f"{reason.operator}: {reason.why}".rstrip(".")
         remedy = SAY_SHAPES if reason.remedy in ("", *_OF_FILES) else reason.remedy
         written.source.fail(*place, message, remedy, misfit=True)
-
-
-def _first_sizes(written: Written, axes: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """Sizes to begin with: the first that the operators take."""
-    first = first_sizes(axes)
-    several = [first, *(dict(zip(first, cycle(each), strict=False)) for each in ((64,), (16,), _APART))]
-    for sizes in several:
-        if _attempt(written, _shapes(axes, sizes)).fault is None:
-            return sizes
-    return first

@@ -1,5 +1,5 @@
-"""ONNX as text: the standard's own format, ``g (float[N] x) => (float[N] y) { y = Relu(x) }``, its nodes alone,
-and what is printed of a model; read by the package onnx.
+"""ONNX as text: the standard's own format, ``g (float[N] x) => (float[N] y) { y = Relu(x) }``, its nodes
+alone, and what is printed of a model; read by the package onnx.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def _printed(source: Source) -> onnx.ModelProto:
     text = source.text
     try:
         if re.search(r"^\s*(?:graph\s*\{|ir_version\s*:)", text, re.MULTILINE):
-            return text_format.Parse(text, ModelProto())
+            whole: onnx.ModelProto = text_format.Parse(text, ModelProto())
+            return whole
         if re.search(r"^\s*node\s*\{", text, re.MULTILINE):
             return ModelProto(graph=text_format.Parse(text, GraphProto()))
         return ModelProto(graph=GraphProto(node=[text_format.Parse(text, NodeProto())]))
@@ -95,7 +96,9 @@ def _printed(source: Source) -> onnx.ModelProto:
         short = message.strip().splitlines()[-1].rstrip(".")
         source.fail(line, column, short[:1].lower() + short[1:], "protobuf's parser of texts stops here.")
     except RecursionError:
-        raise TextError("messages too deep within one another", "Write the operator as y = Relu(x).") from None
+        raise TextError(
+            "messages too deep within one another", "Write the operator as y = Relu(x)."
+        ) from None
 
 
 def _declared(kind: Any, letters: Iterator[str]) -> Declared | None:

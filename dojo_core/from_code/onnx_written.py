@@ -1,4 +1,4 @@
-"""A graph of ONNX as a text has it: nodes and their places in the text, with the shapes of its inputs open."""
+"""A graph of ONNX as a text has it: nodes and their places in it, with the shapes of its inputs open."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dojo_core.from_code.source import Declared, Source
-from dojo_core.from_onnx.walk import call_refused
 from dojo_core.from_onnx.values import CODES
+from dojo_core.from_onnx.walk import call_refused
 from dojo_core.primitives import identifier
 from dojo_core.spelling import meant
 
@@ -34,8 +34,8 @@ Place = tuple[int, int]  # line and column, from 1
 
 @dataclass
 class Written:
-    """Nodes of a text in their order. ``inputs`` and ``outputs`` are those that the text names; where it names
-    none they are what no node gives, and what none takes. ``declared`` are shapes by input."""
+    """Nodes of a text in their order. ``inputs`` and ``outputs`` are those that the text names; where it
+    names none they are what no node gives, and what none takes. ``declared`` are shapes by input."""
 
     source: Source
     opsets: dict[str, int]
@@ -69,25 +69,31 @@ class Written:
             kind = schema.attributes[name].type
             try:
                 node.attribute.append(helper.make_attribute(name, value, attr_type=kind.value))
-            except (ValueError, TypeError, AttributeError):
+            except (ValueError, TypeError, AttributeError, AssertionError):
                 wanted = kind.name.lower().replace("ints", "whole numbers").replace("floats", "numbers")
-                self.source.fail(*place, f"{operator}'s {name} is not {value!r:.40}", f"It is of the type {wanted}.")
+                self.source.fail(
+                    *place, f"{operator}'s {name} is not {value!r:.40}", f"It is of the type {wanted}."
+                )
         self.add(node, place)
 
     def add(self, node: onnx.NodeProto, place: Place) -> None:
         if len(self.nodes) == MOST_NODES:
-            self.source.fail(*place, f"more than {MOST_NODES} nodes", "A whole model comes in by dojo import.")
+            self.source.fail(
+                *place, f"more than {MOST_NODES} nodes", "A whole model comes in by dojo import."
+            )
         self.nodes.append(node)
         self.places.append(place)
 
     def complete(self) -> None:
         """Name inputs, outputs and the graph where the text does not. Raises TextError."""
         if not self.nodes:
-            self.source.fail(1, 1, "nothing is computed", "Write an operator of ONNX: y = Softmax(x, axis=-1)")
+            self.source.fail(
+                1, 1, "nothing is computed", "Write an operator of ONNX: y = Softmax(x, axis=-1)"
+            )
         for node, place in zip(self.nodes, self.places, strict=True):
             fault = self._fault(node)
             if fault:
-                self.source.fail(*place, fault, "Write it as the standard has it: y = Gemm(a, b, c, transB=1)")
+                self.source.fail(*place, fault, _form(node.op_type, self.opsets[""]))
         given: set[str] = set()
         if not self.inputs:
             for node in self.nodes:
@@ -110,13 +116,20 @@ class Written:
                 self.declared[name] = Declared(said.axes, element)
 
     def _fault(self, node: onnx.NodeProto) -> str:
-        """What the standard's checker says against a node: inputs and attributes that lack, or are too many."""
+        """What the standard says against a node: inputs and attributes that lack, or are too many."""
         from onnx import checker
 
+        schema = known_schema(node.op_type, node.domain, self.opsets.get(node.domain, 0))
+        if schema is None or node.op_type in {each.name for each in self.functions}:
+            return ""
+        given, least, most = len(node.input), schema.min_input, schema.max_input
+        if not least <= given <= most:
+            wanted = (
+                f"{least}" if least == most else f"{least} to {most}" if most < 99 else f"at least {least}"
+            )
+            return f"{node.op_type} of {given} inputs, and it takes {wanted}"
         context = checker.C.CheckerContext()
         context.ir_version, context.opset_imports = _IR, self.opsets
-        if node.domain or node.op_type in {each.name for each in self.functions}:
-            return ""
         try:
             checker.check_node(node, context)
         except checker.ValidationError as fault:
@@ -149,14 +162,13 @@ class Written:
             return CODES["f64" if wide and element in _FLOATS else element]
 
         inputs = [
-            helper.make_tensor_value_info(name, code(self.element(name)), shapes[name]) for name in self.inputs
+            helper.make_tensor_value_info(name, code(self.element(name)), shapes[name])
+            for name in self.inputs
         ]
         outputs = [onnx.ValueInfoProto(name=name) for name in self.outputs]
         graph = helper.make_graph(self.nodes, self.name, inputs, outputs, list(self.constants.values()))
         opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
-        model = helper.make_model(
-            graph, opset_imports=opsets, ir_version=_IR, functions=list(self.functions)
-        )
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR, functions=list(self.functions))
         if wide:
             _widen(model.graph)
         return model
@@ -194,6 +206,15 @@ def usual_dtype(types: Collection[str]) -> str:
         "float": "f32", "int64": "i64", "bool": "bool", "int32": "i32", "uint8": "u8", "int8": "i8",
     }  # fmt: skip
     return next((dtype for kind, dtype in order.items() if f"tensor({kind})" in types), "f32")
+
+
+def _form(operator: str, version: int) -> str:
+    """How a call of an operator reads."""
+    schema = known_schema(operator, "", version)
+    if schema is None:
+        return "Look at the standard's page of this operator."
+    named = [each.name for each in schema.inputs] + [f"{name}=…" for name in schema.attributes]
+    return f"It reads {operator}({', '.join(named)})."
 
 
 def newest() -> int:

@@ -79,6 +79,9 @@ def axes_of_inputs(
     for slot in slots:
         if slot not in names:
             together = _together(slot, slots, reach)
+            if not together:  # no other length goes: the text says it
+                names[slot] = str(size)
+                continue
             said = [axis for axis in slots if axis in together and "." not in axis]
             known = [names[axis] for axis in slots if axis in together and axis in names]
             name = next(iter((*said, *known)), None) or next(letters)
@@ -87,7 +90,8 @@ def axes_of_inputs(
 
 
 def _together(slot: str, slots: Sequence[str], reach: Callable[[set[str]], float]) -> set[str]:
-    """The axes that have to be longer where one is: those are added with which the text goes further."""
+    """The axes that have to be longer where one is: those are added with which the text goes further. None
+    where it cannot be longer."""
     together, far = {slot}, reach({slot})
     while not math.isinf(far):
         others = [{axis} for axis in slots if axis not in together]
@@ -98,7 +102,7 @@ def _together(slot: str, slots: Sequence[str], reach: Callable[[set[str]], float
                 together, far = together | more, further
                 break
         else:
-            return set(slots)
+            return set(slots) if math.isinf(reach(set(slots))) else set()
     for axis in slots:
         if axis != slot and math.isinf(reach(together - {axis})):
             together.discard(axis)
@@ -133,9 +137,15 @@ def _ranks(
     raise TextError(first.message, SAY_SHAPES, first.line, first.column, first.source)
 
 
-def first_sizes(axes: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Sizes for the axes of inputs of which the text says none."""
+def first_sizes(
+    axes: Mapping[str, Sequence[str]], goes: Callable[[Mapping[str, int]], bool]
+) -> dict[str, int]:
+    """Sizes for the axes of inputs of which the text says none: of several the first with which it goes."""
     names = dict.fromkeys(axis for each in axes.values() for axis in each if not axis.isdigit())
     size = _FIRST.get(max(map(len, axes.values()), default=1), _LEAST)
     # More axes than an array has: something is summed, which takes as often as long.
-    return dict.fromkeys(names, min(size, 256) if len(names) > 2 else size)
+    first = dict.fromkeys(names, min(size, 256) if len(names) > 2 else size)
+    for sizes in (first, *(dict.fromkeys(names, smaller) for smaller in (1024, 64, 16))):
+        if goes(sizes):
+            return sizes
+    return first

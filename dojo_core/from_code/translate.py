@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any, ClassVar, Protocol
@@ -87,8 +87,9 @@ class Translation:
 
 
 def translate(text: str, sizes: Mapping[str, int] | None = None, lenient: bool = False) -> Translation:
-    """A text in NumPy or PyTorch, an einsum, loops in C or operators of ONNX as a program; ``sizes`` by name in place of the
-    text's own; where it is ``lenient`` those that the text has not are left out. Nothing of the text is run.
+    """A text in NumPy or PyTorch, an einsum, loops in C or operators of ONNX as a program; ``sizes`` by name
+    in place of the text's own; where it is ``lenient`` those that the text has not are left out. Nothing of
+    the text is run.
 
     Raises TextError: with the place of a mistake, or, of a text of another kind, what it is and how it would
     be written.
@@ -128,7 +129,8 @@ def read(text: str, kind: str) -> Reading:
         raise TextError(f"this is {known.what}", known.remedy)
     raise TextError(
         "this is no text that is known here",
-        "Paste a program of the Dojo, a saved game, NumPy or PyTorch, an einsum such as ij,jk->ik, or C.",
+        "Paste a program of the Dojo, a saved game, NumPy or PyTorch, an einsum such as ij,jk->ik, loops in "
+        "C, or an operator of ONNX.",
     )
 
 
@@ -213,13 +215,12 @@ def read_python(source: Source) -> PythonReading:
             return Came(walk.steps, misfit)
         return Came(math.inf)
 
-    axes = axes_of_inputs(kernel.inputs, kernel.declared, attempt)
-    return PythonReading(kernel, axes, first_sizes(axes))
+    return _begun(kernel, axes_of_inputs(kernel.inputs, kernel.declared, attempt))
 
 
 def read_einsum(text: str) -> PythonReading:
     """An einsum by its form alone, ``mk,kn->mn``: its letters are its sizes. Raises TextError."""
-    spec = "".join(text.split())
+    spec = "".join(text.split()).strip("\"'")
     count = spec.partition("->")[0].count(",") + 1
     try:
         names, _ = spec_of(spec, count)
@@ -230,7 +231,20 @@ def read_einsum(text: str) -> PythonReading:
     kernel = python.read(source)
     declared = {array: Declared(axes) for array, axes in zip(arrays, names, strict=True)}
     axes = {array: each.axes for array, each in declared.items()}
-    return PythonReading(kernel, axes, first_sizes(axes))
+    return _begun(kernel, axes)
+
+
+def _begun(kernel: python.Kernel, axes: Mapping[str, tuple[str, ...]]) -> PythonReading:
+    """A text at the first sizes at which it is a program."""
+
+    def goes(sizes: Mapping[str, int]) -> bool:
+        try:
+            PythonReading(kernel, axes, sizes).program(sizes)
+        except TextError:
+            return False
+        return True
+
+    return PythonReading(kernel, axes, first_sizes(axes, goes))
 
 
 # ---------------------------------------------------------------------------- the check
