@@ -93,8 +93,7 @@ _C = re.compile(
     re.MULTILINE,
 )
 _EINSUM = re.compile(
-    r"\s*[\"']?\s*[A-Za-z][A-Za-z ]*(?:,[A-Za-z ]+)*->[A-Za-z ]*[\"']?\s*"
-    r"|\s*[\"']?[a-z]{1,8}(?:\s*,\s*[a-z]{1,8})+[\"']?\s*"
+    r"[\"']?[A-Za-z][A-Za-z ]*(?:,[A-Za-z ]+)*->[A-Za-z ]*[\"']?|[\"']?[a-z]{1,8}(?: ?, ?[a-z]{1,8})+[\"']?"
 )
 _PYTHON = re.compile(
     r"^[ \t]*(?:def|import|from|return|lambda)\b|\b(?:np|numpy|torch|jnp|F)\.\w"
@@ -131,7 +130,7 @@ def kind_of(text: str) -> str:
         return "onnx"
     if foreign(text) is not None:
         return "foreign"
-    if _EINSUM.fullmatch(text):
+    if _EINSUM.fullmatch(text.strip()):
         return "einsum"
     if _C.search(text) and not _parses(text):
         return "c"
