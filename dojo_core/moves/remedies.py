@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dojo_core.moves.core import Context, Move, Refusal
-from dojo_core.moves.places import place_of
+from dojo_core.moves.places import Place, place_of, resolve
 from dojo_core.program.codes import Code
 from dojo_core.program.tree import Buffer, Scope
 
@@ -33,6 +33,7 @@ _MARKED = frozenset(
         Code.RACE,
     }
 )
+FEW_THREADS = 16  # iterations of a parallel scope that leave processors of today idle, if fewer
 LARGE = 3  # buffers that are tried elsewhere, where all together are too large
 
 
@@ -52,9 +53,22 @@ def remedies(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
         for path in refusal.nodes:
             for depth in range(len(path), 0, -1):
                 node = context.program.find(path[:depth])
-                if isinstance(node, Scope) and node.mark:
+                if (
+                    isinstance(node, Scope)
+                    and node.mark
+                    and not _better_there(context, move, refusal, node, depth)
+                ):
                     yield Move("clear_mark", (place_of(context.program, path[:depth]),))
                     break
+
+
+def _better_there(context: Context, move: Move, refusal: Refusal, marked: Scope, depth: int) -> bool:
+    """Does the mark do more where it is? Of two scopes, one in the other, the outer one is given to threads,
+    as long as it has iterations enough for them."""
+    if refusal.code != Code.PARALLEL_NESTED or not isinstance(move.arguments[0], Place):
+        return False
+    inner = len(resolve(context.program, move.arguments[0])) > depth
+    return inner and marked.size >= FEW_THREADS
 
 
 def _apart(context: Context, buffer: Buffer) -> Iterator[Move]:

@@ -16,7 +16,7 @@ from dojo_core.program.tree import Program, Scope
 
 PROPOSALS_TRIED, WAYS_TOLD = 10, 3  # of a refused move
 FAULTS_MENDED = 16  # one after the other, by one way
-LOOKED_AT = 800  # operations of the programs whose moves are tried, before it is given up
+LOOKED_AT = 1200  # operations, each as often as it has scopes, of programs whose moves are tried
 LEAVE = ("clear_mark", "set_location", "materialise_dims")  # moves after which an operation is what it was
 
 
@@ -38,7 +38,7 @@ class _Trial:
         if key not in self._known:
             if self._left <= 0:
                 raise _GivenUp
-            self._left -= len(context.program.leaves)
+            self._left -= sum(map(len, (leaf.path for leaf in context.program.leaves)))
             self._programs.append(context.program)
             self._known[key] = outcome(context, move)
         return self._known[key]
@@ -58,7 +58,7 @@ def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int =
             found = _of_length(trial, context, move, refusal, length)
             ways = tuple(islice(found, WAYS_TOLD if length == 1 else 1))
             if ways:
-                return replace(refusal, ways=ways)
+                return replace(refusal, ways=tuple(sorted(ways, key=_marks_cleared)))
     except _GivenUp:
         pass
     trial.alone()
@@ -93,25 +93,39 @@ def _of_length(trial: _Trial, context: Context, move: Move, refusal: Refusal, le
                 yield Way(tuple(map(str, (*line, again))), "")
 
 
+def _marks_cleared(way: Way) -> int:
+    """How much of what was won before is given up."""
+    return sum(move.startswith("clear_mark") for move in way.moves)
+
+
 def _one_fault_at_a_time(
     trial: _Trial, context: Context, move: Move, refusal: Refusal
 ) -> tuple[Move, ...] | None:
-    """The line of first moves that help, each of which leaves another fault, until none is left."""
+    """The line of first moves that help, each of which leaves another fault, or the same one between
+    operations that have more scopes in common, until none is left."""
     line: list[Move] = []
-    seen: set[str] = set()
+    seen: set[tuple[str, int]] = set()
     while len(line) < FAULTS_MENDED:
-        seen.add(refusal.sentence)
+        seen.add((refusal.sentence, _in_common(refusal)))
         for first, after, again in _one_or_two(trial, context, move):
             result = trial.outcome(after, again)
             if isinstance(result, Program):
                 return (*line, *first, again)
-            if result.sentence not in seen:
+            if (result.sentence, _in_common(result)) not in seen:
                 line.extend(first)
                 context, move, refusal = after, again, result
                 break
         else:
             return None
     return None
+
+
+def _in_common(refusal: Refusal) -> int:
+    """How many scopes the operations have in common that a refusal is about."""
+    paths = refusal.nodes
+    return (
+        next((k for k, each in enumerate(zip(*paths, strict=False)) if len(set(each)) > 1), 0) if paths else 0
+    )
 
 
 def _one_or_two(
