@@ -53,22 +53,19 @@ def remedies(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
         for path in refusal.nodes:
             for depth in range(len(path), 0, -1):
                 node = context.program.find(path[:depth])
-                if (
-                    isinstance(node, Scope)
-                    and node.mark
-                    and not _better_there(context, move, refusal, node, depth)
-                ):
-                    yield Move("clear_mark", (place_of(context.program, path[:depth]),))
+                if isinstance(node, Scope) and node.mark:
+                    if not _better_there(context, move, node, depth):
+                        yield Move("clear_mark", (place_of(context.program, path[:depth]),))
                     break
 
 
-def _better_there(context: Context, move: Move, refusal: Refusal, marked: Scope, depth: int) -> bool:
+def _better_there(context: Context, move: Move, marked: Scope, depth: int) -> bool:
     """Does the mark do more where it is? Of two scopes, one in the other, the outer one is given to threads,
     as long as it has iterations enough for them."""
-    if refusal.code != Code.PARALLEL_NESTED or not isinstance(move.arguments[0], Place):
+    scope = move.arguments[0]
+    if move.name != "parallelize" or not isinstance(scope, Place):
         return False
-    inner = len(resolve(context.program, move.arguments[0])) > depth
-    return inner and marked.size >= FEW_THREADS
+    return len(resolve(context.program, scope)) > depth and marked.size >= FEW_THREADS
 
 
 def _apart(context: Context, buffer: Buffer) -> Iterator[Move]:
