@@ -54,18 +54,18 @@ def remedies(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
             for depth in range(len(path), 0, -1):
                 node = context.program.find(path[:depth])
                 if isinstance(node, Scope) and node.mark:
-                    if not _better_there(context, move, node, depth):
+                    if not _better_there(context, move, refusal, node, depth):
                         yield Move("clear_mark", (place_of(context.program, path[:depth]),))
                     break
 
 
-def _better_there(context: Context, move: Move, marked: Scope, depth: int) -> bool:
-    """Does the mark do more where it is? Of two scopes, one in the other, the outer one is given to threads,
-    as long as it has iterations enough for them."""
+def _better_there(context: Context, move: Move, refusal: Refusal, marked: Scope, depth: int) -> bool:
+    """Does the mark do more where it is? Threads are not given up for less storage; of two scopes, one in the
+    other, the outer one has them, as long as its iterations are enough for them."""
     scope = move.arguments[0]
-    if move.name != "parallelize" or not isinstance(scope, Place):
-        return False
-    return len(resolve(context.program, scope)) > depth and marked.size >= FEW_THREADS
+    inside = isinstance(scope, Place) and len(resolve(context.program, scope)) > depth
+    threads = refusal.code == Code.RACE or (refusal.code == Code.PARALLEL_NESTED and inside)
+    return threads and marked.size >= FEW_THREADS
 
 
 def _apart(context: Context, buffer: Buffer) -> Iterator[Move]:

@@ -244,6 +244,11 @@ class ReuseDims(BufferMove[tuple[str, *tuple[int | str, ...]]]):
                     yield Move("reuse_dims", (buffer.name, k))
 
     def needs(self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal) -> str:
+        if refusal.code == Code.RACE:
+            return (
+                "Threads would share the cell: each would need one of its own, whose values are written and "
+                "read by it alone."
+            )
         if refusal.code not in (Code.CLOBBER, Code.LIFETIME):
             return ""
         return (
