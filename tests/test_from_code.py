@@ -300,11 +300,6 @@ REFUSED = [
         "This is Python that describes a kernel",
         "take the text",
     ),
-    (
-        'y = helper.make_node("Softmax", ["x"], ["y"])',
-        "This is an operator of ONNX",
-        "dojo import model.onnx",
-    ),
     ("__global__ void f(float *x) { x[threadIdx.x] = 0; }", "This is a GPU kernel", "C function over arrays"),
     ("@triton.jit\ndef f(x): tl.load(x)", "This is a Triton kernel", "NumPy or PyTorch function"),
     ("hello there", "This is no text that is known here", "Paste a program of the Dojo"),

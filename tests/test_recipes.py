@@ -17,6 +17,7 @@ from dojo_core.moves.core import KINDS, REGISTRY
 from dojo_core.moves.examples import WIDE
 from dojo_core.program.tree import walk
 from dojo_core.recipes import RECIPES, expand, known_recipes, play, read_recipe
+from dojo_core.service.view import commands
 
 NEST = "kernel k\nin x\nout y\nx f32 [8, 64] heap\ny f32 [8, 64] heap\n"
 COPY = NEST + "8 64 y[{0},{1}] = x[{0},{1}]\n"
@@ -277,3 +278,23 @@ def test_a_recipes_arguments_have_the_types_of_their_kinds(recipe):
         kind = KINDS[parameter.kind]
         assert {*(get_args(kind) or [kind])} <= {*(get_args(own.annotation) or [own.annotation])}
         assert parameter.optional == (own.default is not own.empty) or own.kind == own.VAR_POSITIONAL
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("vectorise", "vectorize"),
+        ("simd", "vectorize"),
+        ("omp", "parallelize"),
+        ("parallel for", "parallel_for"),
+        ("fusion", "join_scopes"),
+        ("tile", "tile"),
+        ("private", "private"),
+        ("inline", "forward"),
+        ("unroll and jam", "unroll_and_jam"),
+    ],
+)
+def test_the_words_that_people_type_find_a_move_or_recipe(typed, meant):
+    """As the board's field looks for them: each word, in the name or in what others call it."""
+    form, _, also = commands(RECIPES)[meant]
+    assert all(word in f"{form} {also}" for word in typed.split())

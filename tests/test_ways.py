@@ -20,6 +20,7 @@ from tests.test_moves import kernel
         ("matmul", (64, 64, 64), "vectorize c#1@1", "split_scope c#1@2 16, then vectorize c#1@3."),
         ("relu", (64, 64), "vectorize y@0", "Try instead: split_scope y@1 16, then vectorize y@2."),
         ("relu", (64, 60), "pad_scope y@1 64 free", "Try instead: pad_scope y@1 64 guard."),
+        ("relu", (63, 63), "vectorize y@1", "cut_scope y@1 48, then split_scope y@1 16, then vectorize y@2."),
         ("relu", (64, 64), "merge_scopes y@0", "Try first: merge_dims y 0, then merge_dims x 0."),
         ("softmax", (64, 512), "join_scopes d@1", "Try first: join_scopes d@0."),
         ("softmax", (64, 512), "split_dim d 2 16", "Try instead: split_scope d@1 16, "),
@@ -27,6 +28,26 @@ from tests.test_moves import kernel
 )  # fmt: skip
 def test_the_way_is_told_with_the_names_that_things_have_then(name, shape, move, told):
     assert told in str(why(kernels.get(name).program(shape), move, WIDE))
+
+
+def test_uses_of_a_cell_are_brought_together_loop_by_loop():
+    rows = kernel(
+        "8 4 s[{0},{1}] = 0\n8 4 16 s[{0},{1}] += x[{0},{1},{2}]\n8 4 y[{0},{1}] = s[{0},{1}]",
+        "x f32 [8, 4, 16] heap\ny f32 [8, 4] heap\ns f32 [8, 4] heap",
+    )
+    (way,) = why(parse(rows), "reuse_dims s 1").refusal.ways
+    assert way.moves == ("join_scopes s@0", "join_scopes s@1", "join_scopes s@0", "join_scopes s@1")
+
+
+@pytest.mark.parametrize(
+    ("outer", "told"),
+    [(64, "The threads have the scope around it"), (4, "Try first: clear_mark y@0.")],
+)
+def test_threads_stay_with_the_outer_scope_where_it_has_enough_for_them(outer, told):
+    rows = kernel(
+        f"{outer}:p 32 y[{{0}},{{1}}] = x[{{0}},{{1}}]", f"x f32 [{outer}, 32] heap\ny f32 [{outer}, 32] heap"
+    )
+    assert told in str(why(parse(rows), "parallelize y@1"))
 
 
 def test_one_way_makes_all_private_that_threads_would_share():

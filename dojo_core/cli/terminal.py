@@ -146,6 +146,8 @@ def read_file(path: Path, most: int = LARGEST_FILE) -> str:
     except IsADirectoryError:
         raise Failure(f"{path} is a folder: name a file in it.") from None
     except UnicodeDecodeError as error:
+        if path.suffix == ".onnx":
+            raise Failure(f"{path} is a model of ONNX: dojo import {path} makes a program of it.") from None
         raise Failure(f"{path} is no text: its byte {error.start + 1} is not UTF-8.") from None
     except OSError as error:
         raise Failure(f"{path} cannot be read: {error.strerror}.") from None

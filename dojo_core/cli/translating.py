@@ -30,12 +30,13 @@ def translate_text(
         typer.Option("--to", help="The file for the text; without it, it is printed.", show_default=False),
     ] = None,
 ) -> None:
-    """Make NumPy, PyTorch, an einsum or loops in C a program's text, checked on random inputs.
+    """Make NumPy, PyTorch, an einsum, loops in C or ONNX a program's text, checked on random inputs.
 
     The text is read by a parser and never run. Comments say shapes: # x[m, n], w[n].
 
     Example: [bold]dojo translate 'softmax(x @ w)' --size m=512[/bold]
     or [bold]dojo translate mk,kn->mn --to matmul.dojo[/bold] or [bold]dojo translate loops.c[/bold]
+    or [bold]dojo translate 'Gemm(a, b, c, transB=1)'[/bold]
     """
     read = _read(text)
     if kind_of(read) in OWN:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pycparser import c_ast
@@ -14,7 +14,7 @@ from dojo_core.from_code import c_values
 from dojo_core.from_code.c_expressions import FUNCTIONS, named
 from dojo_core.from_code.c_statements import Statements
 from dojo_core.from_code.c_text import Text, nodes, read_text, type_of
-from dojo_core.from_code.source import Source
+from dojo_core.from_code.source import TOLERANCE, Source
 from dojo_core.program.dtypes import FLOATS
 from dojo_core.program.expressions import TextError
 from dojo_core.program.tree import Program
@@ -27,6 +27,7 @@ _LEAST = 16
 class CReading:
     """A function in C whose sizes are open."""
 
+    tolerance: ClassVar[float] = TOLERANCE
     text: Text
     function: Any
     sizes: Mapping[str, int]

@@ -158,7 +158,7 @@ class Statements(Expressions):
                 node.init, "a list of values", "Assign each, or make it an array that the function is given."
             )
         if None in sizes:
-            self.fail(node, "a pointer that is declared here", "Use the array that it points to.")
+            self.fail(node, "a pointer that is declared here", "Write x[i*n + j] in place of row[j].")
         outermost = self.text.bare and not self.n.sizes
         array = Declared(self.free(node.name), dtype, sizes, () if outermost else self.n.iterators)
         value = None if node.init is None else self.value(node.init)

@@ -37,7 +37,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)(.*)$")
 _DEFINE = re.compile(r"\s+([A-Za-z_]\w*)\s+\(?\s*([-+]?[\d.][\w.+-]*)\s*\)?\s*")
 _MACRO = re.compile(r"\s+(?:MAX|MIN|max|min)\s*\(")
 _BLANKED = re.compile(
-    r"__attribute__\s*\(\([^()]*\)\)|\b__(?:restrict__|restrict|inline__|inline|extension__)\b"
+    r"\bextern\s*\"C\"(?!\s*\{)|__attribute__\s*\(\([^()]*\)\)|\b__(?:restrict__|restrict|inline__|inline|extension__)\b"
 )
 
 
@@ -75,6 +75,7 @@ def read_text(source: Source) -> Text:
             _directive(source, number, directive[1], directive[2], defined)
             rows[number - 1] = ""
     text = _BLANKED.sub(lambda match: " " * len(match[0]), "\n".join(rows))
+    text = re.sub(r"\bconstexpr\b", "const    ", text)  # of C23 and C++
     tree = _tree(source, text)
     bare = isinstance(tree, TextError)
     if isinstance(tree, TextError):
@@ -86,7 +87,10 @@ def read_text(source: Source) -> Text:
         source.fail(1, 1, f"more than {DEEP} expressions within one another", "Name parts of them.")
     functions: dict[str, Any] = {}
     arrays: list[Any] = []
+    _rename_types(tree)
     for node in tree.ext:
+        if _constants(node, defined):
+            continue
         if isinstance(node, c_ast.FuncDef):
             functions[node.decl.name] = node
         elif isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.ArrayDecl | c_ast.TypeDecl):
@@ -96,6 +100,39 @@ def read_text(source: Source) -> Text:
         ):
             fail(source, node, f"{word(node)} outside of a function", "Write one function over arrays.")
     return Text(source, functions, tuple(arrays), defined, bare)
+
+
+def _rename_types(tree: Any) -> None:
+    """The types that a text names itself, ``typedef float real``, as what they are."""
+    named = {
+        node.name: node.type.type.names
+        for node in tree.ext
+        if isinstance(node, c_ast.Typedef)
+        and node.name not in TYPES
+        and isinstance(node.type, c_ast.TypeDecl)
+        and isinstance(node.type.type, c_ast.IdentifierType)
+    }
+    for node in nodes(tree):
+        if isinstance(node, c_ast.IdentifierType) and len(node.names) == 1:
+            node.names = named.get(node.names[0], node.names)
+
+
+def _constants(node: Any, defined: dict[str, int | float]) -> bool:
+    """Is it ``const int N = 64;`` or ``enum { N = 64 };``? What these define is put with the rest."""
+    if not isinstance(node, c_ast.Decl):
+        return False
+    pairs: list[tuple[str, Any]] = []
+    if isinstance(node.type, c_ast.TypeDecl) and "const" in node.quals:
+        pairs = [(node.name, node.init)]
+    elif isinstance(node.type, c_ast.Enum) and node.type.values is not None:
+        pairs = [(each.name, each.value) for each in node.type.values.enumerators]
+    if not pairs or not all(isinstance(value, c_ast.Constant) for _, value in pairs):
+        return False
+    try:
+        defined.update({name: number_of(value.value) for name, value in pairs})
+    except ValueError:
+        return False
+    return True
 
 
 def _directive(source: Source, number: int, name: str, rest: str, defined: dict[str, int | float]) -> None:

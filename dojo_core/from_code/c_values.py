@@ -15,10 +15,12 @@ import numpy as np
 from pycparser import c_ast
 
 from dojo_core.from_code.c_text import Text, fail, number_of, type_of
+from dojo_core.from_code.source import Unchecked
 from dojo_core.primitives import identifier
 from dojo_core.program.tree import Program
 
 MOST_STEPS = 150_000  # expressions that are worked out
+_TOO_LONG = "at these sizes that takes too long"
 Number = int | float
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -43,10 +45,6 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "fmod": lambda x, y: float(np.fmod(np.float64(x), np.float64(y))), "fma": lambda x, y, z: x * y + z,
     "fmax": max, "fmin": min, "MAX": max, "MIN": min, "max": max, "min": min,
 }  # fmt: skip
-
-
-class TooLong(Exception):
-    """More steps than a check takes."""
 
 
 def of_numbers(sign: str, a: Number, b: Number) -> Number | None:
@@ -109,7 +107,7 @@ class _Run:
     def step(self) -> None:
         self.steps += 1
         if self.steps > MOST_STEPS:
-            raise TooLong
+            raise Unchecked(_TOO_LONG)
 
     # -------------------------------------------------------------- statements
 
@@ -168,7 +166,7 @@ class _Run:
         whole = type_of(self.text.source, node) not in ("f16", "f32", "f64")
         count = math.prod(sizes)
         if count > MOST_STEPS:
-            raise TooLong
+            raise Unchecked(_TOO_LONG)
         self.names[node.name] = _Array([0 if whole else math.nan] * count, tuple(sizes), whole)
         if node.init is not None:
             self.store(c_ast.ID(node.name), self.value(node.init))
@@ -272,7 +270,7 @@ _CONSTANTS = {
 def run(text: Text, function: Any, sizes: Mapping[str, int], inputs: Arrays, program: Program) -> Arrays:
     """The outputs of a program's interface by name, of its inputs by name.
 
-    Raises TooLong, and TextError for a subscript outside of its array.
+    Raises Unchecked, and TextError for a subscript outside of its array.
     """
     walk = _Run(text, {**text.defined, **sizes})
     arrays: dict[str, _Array] = {}

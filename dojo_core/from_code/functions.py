@@ -48,7 +48,8 @@ class Function:
             takes = ", ".join(list(signature.parameters)[1:])
             raise Never(f"{self.name} takes {takes}.") from None
         if self.judge is not None and isinstance(m, Numeric):
-            return self.judge(*map(_counted, bound.args[1:]), **bound.kwargs)
+            judged = self.judge(*map(_counted, bound.args[1:]), **bound.kwargs)
+            return np.asarray(judged) if isinstance(judged, np.generic) else judged  # of no axes
         return self.call(*bound.args, **bound.kwargs)
 
 

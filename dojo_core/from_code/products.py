@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from dojo_core.from_code.functions import (
     Algebra,
@@ -58,6 +60,20 @@ def outer(m: Algebra, x: Value, y: Value) -> Value:
     return m.contract([("i",), ("j",)], ("i", "j"), [x, y])
 
 
+@function("tensordot", judge=lambda x, y, axis=2: np.tensordot(x, y, axis))
+def tensordot(m: Algebra, x: Value, y: Value, axis: Any = 2) -> Value:
+    left, right = (list(range(len(axes_of(m, each, None)))) for each in (x, y))
+    if isinstance(axis, int):
+        pairs = list(zip(left[len(left) - axis :], right[:axis], strict=False))
+    else:
+        ours, theirs = ((each,) if isinstance(each, int) else each for each in axis)
+        pairs = list(zip(axes_of(m, x, ours), axes_of(m, y, theirs), strict=False))
+    summed = {theirs: f"x{ours}" for ours, theirs in pairs}
+    names = [f"x{k}" for k in left], [summed.get(k, f"y{k}") for k in right]
+    wanted = [name for each in names for name in each if name not in summed.values()]
+    return m.contract([tuple(names[0]), tuple(names[1])], tuple(wanted), [x, y])
+
+
 @function("linear", judge=lambda x, weight, bias=None: x @ weight.T + (0 if bias is None else bias))
 def linear(m: Algebra, x: Value, weight: Value, bias: Value = None) -> Value:
     return scaled(m, matmul(m, x, transposed(m, weight)), None, bias)
@@ -84,11 +100,28 @@ def spec_of(spec: str, count: int) -> tuple[list[tuple[str, ...]], tuple[str, ..
     return [tuple(part) for part in parts], tuple(right)
 
 
+def _lettered(spec: str, ranks: Sequence[int]) -> str:
+    """An einsum's form with letters in place of an ellipsis, by the ranks of its operands."""
+    left, arrow, right = spec.replace(" ", "").partition("->")
+    parts = left.split(",")
+    if "..." not in spec or len(parts) != len(ranks):
+        return spec
+    free = [letter for letter in "zyxwvutsrqponm" if letter not in spec]
+    named = [rank - len(part.replace("...", "")) for part, rank in zip(parts, ranks, strict=True)]
+    dots = [free[: max(count, 0)][::-1] for count in named]
+    most = max((each for part, each in zip(parts, dots, strict=True) if "..." in part), key=len, default=[])
+    filled = [part.replace("...", "".join(each)) for part, each in zip(parts, dots, strict=True)]
+    if not arrow:
+        letters = "".join(parts).replace(".", "")
+        right = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    return f"{','.join(filled)}->{right.replace('...', ''.join(most))}"
+
+
 @function("einsum", judge=lambda spec, *arrays: _np_einsum(spec, *arrays))
 def einsum(m: Algebra, spec: str, *arrays: Value) -> Value:
     if not isinstance(spec, str):
         raise BuildError("einsum takes a form such as 'ij,jk->ik' first, then arrays.")
-    names, wanted = spec_of(spec, len(arrays))
+    names, wanted = spec_of(_lettered(spec, [len(axes_of(m, a, None)) for a in arrays]), len(arrays))
     for each, array in zip(names, arrays, strict=True):
         if len(axes_of(m, array, None)) != len(each):
             raise BuildError(f"{''.join(each)!r} names {len(each)} axes of {len(m.shape(array))}.")
@@ -147,3 +180,42 @@ def _convolution(
     places, taps = ("p", "q")[:rank], ("r", "s")[:rank]
     y = m.contract([("n", "c", *places, *taps), ("m", "c", *taps)], ("n", "m", *places), [x, weight])
     return y if bias is None else elementwise(m, "+", y, m.reshape(bias, (-1, *[1] * rank)))
+
+
+def _np_pool(x: Any, kernel_size: Any, stride: Any, reduction: Any) -> Any:
+    steps = _steps(Numeric(), x, kernel_size, stride)
+    view = sliding_window_view(x, _pair(kernel_size), (-2, -1))[..., :: steps[0], :: steps[1], :, :]
+    return reduction(view, axis=(-2, -1))
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+@function("max_pool2d", judge=lambda x, kernel_size, stride=None: _np_pool(x, kernel_size, stride, np.max))
+def max_pool2d(m: Algebra, x: Value, kernel_size: Any, stride: Any = None) -> Value:
+    return m.reduce("max", *_windows(m, x, kernel_size, stride), False)
+
+
+@function("avg_pool2d", judge=lambda x, kernel_size, stride=None: _np_pool(x, kernel_size, stride, np.mean))
+def avg_pool2d(m: Algebra, x: Value, kernel_size: Any, stride: Any = None) -> Value:
+    total = m.reduce("+", *_windows(m, x, kernel_size, stride), False)
+    return elementwise(m, "/", total, math.prod(_pair(kernel_size)))
+
+
+def _steps(m: Algebra, x: Value, kernel_size: Any, stride: Any) -> tuple[int, int]:
+    """How far windows go. Raises BuildError where they do not fit."""
+    if len(axes_of(m, x, None)) < 3:
+        raise BuildError("It pools x (c, h, w) or (n, c, h, w).")
+    for width, size in zip(_pair(kernel_size), m.shape(x)[-2:], strict=True):
+        if size < width:
+            raise BuildError(f"A window of {width} is longer than an axis of {size}.")
+    return _pair(stride if stride is not None else kernel_size)
+
+
+def _windows(m: Algebra, x: Value, kernel_size: Any, stride: Any) -> tuple[Value, tuple[int, int]]:
+    """The windows over the last two axes, and the axes within them."""
+    steps, rank = _steps(m, x, kernel_size, stride), len(m.shape(x))
+    for k, width in enumerate(_pair(kernel_size)):
+        x = m.window(x, rank - 2 + k, width, steps[k])
+    return x, (rank, rank + 1)

@@ -8,14 +8,15 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NoReturn
 
+from dojo_core.from_code.plain import fail, plain
 from dojo_core.from_code.source import Declared, Source, axes_of, shapes_of_comment
 
 MOST_INPUTS = 12
 
 MODULES = {
-    "np", "numpy", "jnp", "torch", "F", "math", "nn", "jax", "cp", "linalg", "functional", "special", "scipy",
+    "np", "numpy", "jnp", "tf", "torch", "F", "math", "nn", "jax", "cp", "linalg", "functional", "special",
+    "scipy",
 }  # fmt: skip  # their names
 # What makes arrays of values that nobody wrote down: of such a line an input is made.
 _DRAWN = {"rand", "randn", "random", "normal", "standard_normal", "uniform", "random_sample", "randint"}
@@ -91,7 +92,7 @@ def read(source: Source) -> Kernel:
 def parsed(source: Source) -> ast.Module:
     """The syntax tree. Raises TextError at the place where it is no Python."""
     try:
-        return ast.parse(source.text)
+        tree = ast.parse(source.text)
     except SyntaxError as error:
         message = error.msg[:1].lower() + error.msg[1:]
         source.fail(
@@ -99,16 +100,7 @@ def parsed(source: Source) -> ast.Module:
         )
     except (ValueError, RecursionError, MemoryError):
         source.fail(1, 1, "a text that Python's parser does not take", "Write shorter expressions.")
-
-
-def fail(source: Source, node: ast.AST, message: str, remedy: str, misfit: bool = False) -> NoReturn:
-    """Raise a TextError at a node."""
-    line = getattr(node, "lineno", 1)
-    text = source.lines[line - 1] if line <= len(source.lines) else ""
-    column = len(
-        text.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")
-    )  # Python counts bytes
-    source.fail(line, column + 1, message, remedy, misfit)
+    return plain(source, tree)
 
 
 def shapes_said(source: Source) -> dict[str, Declared]:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, NoReturn
 from pycparser import c_ast
 
 from dojo_core.from_code.c_text import Text, nodes
-from dojo_core.from_code.python import fail, shapes_said
+from dojo_core.from_code.plain import fail
+from dojo_core.from_code.python import shapes_said
 from dojo_core.from_code.source import Source
 
 _SIGNS: dict[type, str] = {
@@ -71,6 +72,8 @@ class _Loops:
     def text(self, body: list[ast.stmt]) -> Text:
         elements = [n for each in body for n in ast.walk(each) if isinstance(n, ast.Subscript)]
         inner = {id(n.value) for n in elements}  # the x[i] of x[i][j]
+        measured = [n for each in body for n in ast.walk(each) if self.length(n)]
+        inner |= {id(part) for each in measured for part in ast.walk(each)}  # the x[0] of len(x[0])
         for node in (n for n in elements if id(n) not in inner):
             name, subscripts = self.subscripts(node)
             if name and self.arrays.setdefault(name, len(subscripts)) != len(subscripts):
@@ -227,6 +230,8 @@ class _Loops:
         match node:
             case ast.Call(ast.Name("len"), [ast.Name(array)]):
                 return f"{array}_size0"
+            case ast.Call(ast.Name("len"), [ast.Subscript(ast.Name(array), ast.Constant(0))]):
+                return f"{array}_size1"
             case ast.Subscript(ast.Attribute(ast.Name(array), "shape"), ast.Constant(int() as axis)):
                 return f"{array}_size{axis}"
         return ""

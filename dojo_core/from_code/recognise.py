@@ -37,19 +37,39 @@ FOREIGN = (
         "Write what it computes as a NumPy or PyTorch function over whole arrays.",
     ),
     Foreign(
-        r"\b(?:__global__|__shared__|threadIdx|blockIdx|get_global_id|__kernel)\b", "a GPU kernel", _THREADS
+        r"\b(?:__global__|__shared__|threadIdx|blockIdx|get_global_id|__kernel|thread_position_in_grid)\b"
+        r"|<<<[^<>\n]*>>>",
+        "a GPU kernel",
+        _THREADS,
     ),
     Foreign(
-        r"^[ \t]*class\s+\w+\s*\(.*Module\s*\)",
+        r"\b_mm(?:256|512)?_\w+\s*\(|\b__m(?:128|256|512)[di]?\b|\bv(?:ld1|st1|fma|add|mul)q?_\w+\s*\(",
+        "C with a processor's vector instructions",
+        "Write the plain loop over elements: vectors are what moves make of it.",
+    ),
+    Foreign(
+        r"\bte\.compute\s*\(|\bT\.(?:prim_func|grid|block)\b|\btvm\.",
+        "TVM",
+        "Write what it computes as a NumPy expression or an einsum.",
+    ),
+    Foreign(r"\bFunc\s+\w+\s*[;(,]|\bRDom\s+\w+", "Halide", _LOOPS),
+    Foreign(
+        r"%[xyz]mm\d|\b[xyz]mm\d+\s*,|^[ \t]*v?(?:mov|add|mul|fmadd)\w*\s+[%$\w]+\s*,",
+        "assembly",
+        "Write the loop that it goes through as a C function over arrays.",
+    ),
+    Foreign(r"^[ \t]*(?:cdef|cpdef|cimport)\b", "Cython", _LOOPS),
+    Foreign(r"^[ \t]*(?:public|private|using)\s+\w+", "C# or Java", _LOOPS),
+    Foreign(
+        r"^[ \t]*function\s+\w+\s*\([^)]*\)\s*$|^[ \t]*end[ \t]*;?[ \t]*$|[ \t]\.[*/^][ \t]",
+        "Julia or MATLAB",
+        _LOOPS,
+    ),
+    Foreign(
+        r"^[ \t]*class\s+\w+\s*\(.*Module\s*\)|\bnn\.[A-Z]\w*\s*\(",
         "a module of PyTorch, whose weights are not in its text",
-        "Write its forward as a function over arrays, weights too; a whole model comes in by torch.export "
-        f"and dojo import ({document('pytorch.md')}).",
-    ),
-    Foreign(
-        r"\bmake_node\s*\(|\bopset_import\b|\bir_version\b|^[ \t]*\w+\s*=\s*[A-Z]\w*\s*(?:<[^>]*>\s*)?\(",
-        "an operator of ONNX",
-        "Save the model and give it to dojo import model.onnx, or write what the operator computes in NumPy, "
-        f"such as softmax(x, axis=-1) ({document('onnx.md')}).",
+        "Write its forward as a function over arrays, weights too, such as F.linear(x, w, b); a whole model "
+        f"comes in by torch.export and dojo import ({document('pytorch.md')}).",
     ),
     Foreign(r"^[ \t]*(?:module\s*\{|func\.func\b|%\w+\s*=)", "MLIR or LLVM's text", _LOOPS),
     Foreign(r"^[ \t]*(?:subroutine|program)\s+\w+|^[ \t]*do\s+\w+\s*=\s*\w+\s*,", "Fortran", _LOOPS),
@@ -57,7 +77,9 @@ FOREIGN = (
     Foreign(r"\b(?:function|const|let)\s+\w+\s*(?:\(|=).{0,200}[{;]|=>\s*\{", "JavaScript", _LOOPS),
     Foreign(r"\\(?:sum|frac|begin|mathbf|cdot)\b", "LaTeX", "Write it in NumPy, or as an einsum: ij,jk->ik."),
     Foreign(r"^[ \t]*(?:\{|\[)\s*[\"{\[]", "JSON", "Paste a program, a saved game, NumPy or C."),
-    Foreign(r"\b(?:template\s*<|std::|public:|auto\s+\w+\s*=)", "C++", "Write it as plain C over arrays."),
+    Foreign(
+        r"\b(?:template\s*<|std::|public:|auto\s*&?\s*\w+\s*[=:])", "C++", "Write it as plain C over arrays."
+    ),
 )  # fmt: skip
 
 _BUFFER = re.compile(
@@ -71,7 +93,7 @@ _C = re.compile(
     re.MULTILINE,
 )
 _EINSUM = re.compile(
-    r"\s*[A-Za-z]+(?:\s*,\s*[A-Za-z]+)*\s*->\s*[A-Za-z]*\s*|\s*[a-z]{1,8}(?:\s*,\s*[a-z]{1,8})+\s*"
+    r"[\"']?[A-Za-z][A-Za-z ]*(?:,[A-Za-z ]+)*->[A-Za-z ]*[\"']?|[\"']?[a-z]{1,8}(?: ?, ?[a-z]{1,8})+[\"']?"
 )
 _PYTHON = re.compile(
     r"^[ \t]*(?:def|import|from|return|lambda)\b|\b(?:np|numpy|torch|jnp|F)\.\w"
@@ -79,10 +101,18 @@ _PYTHON = re.compile(
     re.MULTILINE,
 )
 
+# ONNX: said to be it, in one of its own formats, by onnx.helper or ONNX Script; or calls of operators alone.
+ONNX_PREFIX = re.compile(r"[ \t]*onnx[ \t]*:[ \t]*", re.IGNORECASE)
+ONNX_NODE = re.compile(r"^[\w, \t]+=[ \t]*[A-Z]\w*[ \t]*<[^<>]*>[ \t]*\(", re.MULTILINE)
+_ONNX = re.compile(
+    r"\bmake_node\s*\(|\bopset_import\s*:|\bop_type\s*:|=>\s*\([^()]*\)\s*[<{]|\bop\d*\.[A-Z]\w*\s*\("
+)
+_ONNX_CALL = re.compile(r"(?:[\w, \t]+=[ \t]*)?[A-Z]\w*[ \t]*\(")
+
 
 def kind_of(text: str) -> str:
-    """``program``, ``game``, ``line``, ``graph``; ``python``, ``einsum``, ``c``; ``foreign`` where it is one
-    of ``FOREIGN``; ``unknown``."""
+    """``program``, ``game``, ``line``, ``graph``; ``python``, ``einsum``, ``c``, ``onnx``; ``foreign`` where
+    it is one of ``FOREIGN``; ``unknown``."""
     first = text.lstrip()
     if first.startswith("graph "):
         return "graph"
@@ -96,12 +126,16 @@ def kind_of(text: str) -> str:
     text = text[:LONGEST]  # patterns may take long on more, and what it is shows at the beginning
     if _HEADER.search(text) or _BUFFER.search(text) or re.search(r"\{\d+\}", text):
         return "program"
+    if ONNX_PREFIX.match(text) or _ONNX.search(text) or ONNX_NODE.search(text):
+        return "onnx"
     if foreign(text) is not None:
         return "foreign"
-    if _EINSUM.fullmatch(text):
+    if _EINSUM.fullmatch(text.strip()):
         return "einsum"
     if _C.search(text) and not _parses(text):
         return "c"
+    if _ONNX_CALL.match(beginning.strip()) and _calls_alone(text):
+        return "onnx"
     return "python" if _PYTHON.search(text) or _parses(text) else "unknown"
 
 
@@ -110,8 +144,29 @@ def foreign(text: str) -> Foreign | None:
     return next((each for each in FOREIGN if re.search(each.pattern, text[:LONGEST], re.MULTILINE)), None)
 
 
+def _calls_alone(text: str) -> bool:
+    """Is each line a call of something with a capital letter, or an assignment of one or of numbers? A text
+    that is typed still may be."""
+    tree = _tree(text)
+    for node in tree.body if tree is not None else ():
+        match node:
+            case ast.Assign(value=ast.Call(func=ast.Name(name))) | ast.Expr(ast.Call(func=ast.Name(name))):
+                if not name[0].isupper():
+                    return False
+            case ast.Assign(value=ast.Constant() | ast.List() | ast.Tuple()):
+                pass
+            case _:
+                return False
+    return True
+
+
 def _parses(text: str) -> bool:
+    tree = _tree(text)
+    return tree is not None and bool(tree.body)
+
+
+def _tree(text: str) -> ast.Module | None:
     try:
-        return bool(ast.parse(text).body)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+        return None

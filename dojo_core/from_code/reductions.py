@@ -18,6 +18,7 @@ from dojo_core.from_code.functions import (
     function,
     is_bool,
 )
+from dojo_core.from_code.numeric import Numeric
 from dojo_core.primitives import BuildError
 
 
@@ -147,12 +148,15 @@ def logsumexp(m: Algebra, x: Value, axis: Axis = None, keepdims: bool = False) -
     return elementwise(m, "+", elementwise(m, "log", total), m.reduce("max", x, axes, bool(keepdims)))
 
 
-def _last(m: Algebra, x: Value, over: Value) -> tuple[int, ...]:
-    """The axes that a shape at the end stands for."""
+def _last(m: Algebra, x: Value, over: Value, *scales: Value) -> tuple[int, ...]:
+    """The axes that a shape at the end stands for; what is given of ``scales`` has that shape."""
     sizes = (over,) if isinstance(over, int) else tuple(over)
     rank = len(m.shape(x))
     if m.shape(x)[rank - len(sizes) :] != sizes:
         raise BuildError(f"{list(sizes)} are not the last sizes of {list(m.shape(x))}.")
+    for each in scales:
+        if each is not None and m.shape(each) != sizes:
+            raise BuildError(f"Weights and bias have the shape {list(sizes)}, not {list(m.shape(each))}.")
     return tuple(range(rank - len(sizes), rank))
 
 
@@ -162,7 +166,7 @@ def scaled(m: Algebra, y: Value, weight: Value, bias: Value) -> Value:
 
 
 def _np_layer_norm(x: Any, over: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    axes = tuple(range(x.ndim - np.size(over), x.ndim))
+    axes = _last(Numeric(), x, over, weight, bias)
     y = (x - np.mean(x, axes, keepdims=True)) / np.sqrt(np.var(x, axes, keepdims=True) + eps)
     return y * (1 if weight is None else weight) + (0 if bias is None else bias)
 
@@ -171,7 +175,7 @@ def _np_layer_norm(x: Any, over: Any, weight: Any = None, bias: Any = None, eps:
 def layer_norm(
     m: Algebra, x: Value, over: Value, weight: Value = None, bias: Value = None, eps: float = 1e-5
 ) -> Value:
-    axes = _last(m, x, over)
+    axes = _last(m, x, over, weight, bias)
     centred = elementwise(m, "-", x, mean(m, x, axes, True))
     spread = mean(m, elementwise(m, "*", centred, centred), axes, True)
     scale = elementwise(m, "sqrt", elementwise(m, "+", spread, eps))
@@ -179,12 +183,12 @@ def layer_norm(
 
 
 def _np_rms_norm(x: Any, over: Any, weight: Any = None, eps: float = 1.1920929e-07) -> Any:
-    axes = tuple(range(x.ndim - np.size(over), x.ndim))
+    axes = _last(Numeric(), x, over, weight)
     return x / np.sqrt(np.mean(x**2, axes, keepdims=True) + eps) * (1 if weight is None else weight)
 
 
 @function("rms_norm", judge=_np_rms_norm)
 def rms_norm(m: Algebra, x: Value, over: Value, weight: Value = None, eps: float = 1.1920929e-07) -> Value:
-    power = mean(m, elementwise(m, "*", x, x), _last(m, x, over), True)
+    power = mean(m, elementwise(m, "*", x, x), _last(m, x, over, weight), True)
     scale = elementwise(m, "rsqrt", elementwise(m, "+", power, eps))
     return scaled(m, elementwise(m, "*", x, scale), weight, None)

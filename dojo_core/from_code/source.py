@@ -14,12 +14,17 @@ from dojo_core.spelling import meant
 LONGEST = 16 * 1024  # characters of a text that is translated
 NESTED = 64  # brackets within one another: parsers recurse over them
 LARGEST_SIZE = 2**24  # of an axis that is asked for
+TOLERANCE = 1e-9  # of a difference between two float64 evaluations, relative to the largest value
 
 SAY_SHAPES = "Say of which shapes the arrays are, in a comment such as # x[m, n], w[n] above it."
 
 
 class Misfit(TextError):
     """Shapes that do not go together; other shapes might."""
+
+
+class Unchecked(Exception):
+    """Why a text is not worked out over values at certain sizes, as the end of a sentence."""
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dojo_core.faults import program_fault
 from dojo_core.from_code import c, python
-from dojo_core.from_code.c_values import TooLong
 from dojo_core.from_code.numeric import MOST_CELLS, Numeric
+from dojo_core.from_code.onnx_reading import read_onnx
 from dojo_core.from_code.products import spec_of
 from dojo_core.from_code.python_loops import as_c, has_loops
 from dojo_core.from_code.recognise import foreign, kind_of
-from dojo_core.from_code.shapes import Came, axes_of_inputs
-from dojo_core.from_code.source import SAY_SHAPES, Declared, Misfit, Source, size_of
+from dojo_core.from_code.shapes import Came, axes_of_inputs, first_sizes
+from dojo_core.from_code.source import SAY_SHAPES, TOLERANCE, Declared, Misfit, Source, Unchecked, size_of
 from dojo_core.from_code.symbolic import Symbolic
 from dojo_core.from_code.walk import Walk
 from dojo_core.primitives import Builder, BuildError, identifier
@@ -29,21 +29,20 @@ from dojo_core.program.tree import Node, Program, Scope
 
 Values = dict[str, np.ndarray[Any, Any]]
 
-NAMES = {"python": "Python", "einsum": "an einsum", "c": "C"}
-# The first size of each axis, by the axes of the array that has most: arrays are a megabyte or a few.
-_FIRST = {1: 65536, 2: 1024, 3: 64}
-_LEAST = 16
+NAMES = {"python": "Python", "einsum": "an einsum", "c": "C", "onnx": "ONNX"}
 # Sizes that a translation is checked at, no two neighbours alike: any, descending (windows, which are shorter
 # than what they slide over, come last), even ones, multiples of 8.
 _SMALL = (
     (5, 4, 7, 3, 6, 9), (11, 9, 8, 7, 6, 5, 3, 2), (4, 6, 8, 10, 12, 14), (8, 16, 24, 32, 40, 48)
 )  # fmt: skip
 TRIED_CELLS = 2**18  # of an array while shapes are tried
-TOLERANCE = 1e-9  # of a difference between two float64 evaluations, relative to the largest value
+_NARROWER = ("f32", "f16", "bf16")
 
 
 class Reading(Protocol):
     """A text that was read, whose sizes are open."""
+
+    tolerance: ClassVar[float]  # of a difference between its values and the program's
 
     @property
     def axes(self) -> Mapping[str, tuple[str, ...]]:
@@ -61,7 +60,8 @@ class Reading(Protocol):
         """Raises TextError."""
 
     def values(self, sizes: Mapping[str, int], inputs: Values) -> Values:
-        """The outputs, by a walk of the text over values. Raises TextError."""
+        """The outputs, by a walk of the text over values. Raises TextError, and Unchecked where that is not
+        done."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ class Translation:
 
 
 def translate(text: str, sizes: Mapping[str, int] | None = None, lenient: bool = False) -> Translation:
-    """A text in NumPy or PyTorch, an einsum or loops in C as a program; ``sizes`` by name in place of the
-    text's own; where it is ``lenient`` those that the text has not are left out. Nothing of the text is run.
+    """A text in NumPy or PyTorch, an einsum, loops in C or operators of ONNX as a program; ``sizes`` by name
+    in place of the text's own; where it is ``lenient`` those that the text has not are left out. Nothing of
+    the text is run.
 
     Raises TextError: with the place of a mistake, or, of a text of another kind, what it is and how it would
     be written.
@@ -121,21 +122,16 @@ def read(text: str, kind: str) -> Reading:
             return read_einsum(text)
         case "c":
             return c.read(Source(text))
+        case "onnx":
+            return read_onnx(text)
     known = foreign(text) if kind == "foreign" else None
     if known is not None:
         raise TextError(f"this is {known.what}", known.remedy)
     raise TextError(
         "this is no text that is known here",
-        "Paste a program of the Dojo, a saved game, NumPy or PyTorch, an einsum such as ij,jk->ik, or C.",
+        "Paste a program of the Dojo, a saved game, NumPy or PyTorch, an einsum such as ij,jk->ik, loops in "
+        "C, or an operator of ONNX.",
     )
-
-
-def first_sizes(axes: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Sizes for the axes of inputs of which the text says none."""
-    names = dict.fromkeys(axis for each in axes.values() for axis in each if not axis.isdigit())
-    size = _FIRST.get(max(map(len, axes.values()), default=1), _LEAST)
-    # More axes than an array has: something is summed, which takes as often as long.
-    return dict.fromkeys(names, min(size, 256) if len(names) > 2 else size)
 
 
 # ---------------------------------------------------------------------------- Python, and einsums
@@ -145,6 +141,7 @@ def first_sizes(axes: Mapping[str, Sequence[str]]) -> dict[str, int]:
 class PythonReading:
     """NumPy or PyTorch: the same walk, over values and over a program in the making."""
 
+    tolerance: ClassVar[float] = TOLERANCE
     kernel: python.Kernel
     axes: Mapping[str, tuple[str, ...]]
     sizes: Mapping[str, int]
@@ -218,13 +215,12 @@ def read_python(source: Source) -> PythonReading:
             return Came(walk.steps, misfit)
         return Came(math.inf)
 
-    axes = axes_of_inputs(kernel.inputs, kernel.declared, attempt)
-    return PythonReading(kernel, axes, first_sizes(axes))
+    return _begun(kernel, axes_of_inputs(kernel.inputs, kernel.declared, attempt))
 
 
 def read_einsum(text: str) -> PythonReading:
     """An einsum by its form alone, ``mk,kn->mn``: its letters are its sizes. Raises TextError."""
-    spec = "".join(text.split())
+    spec = "".join(text.split()).strip("\"'")
     count = spec.partition("->")[0].count(",") + 1
     try:
         names, _ = spec_of(spec, count)
@@ -235,7 +231,20 @@ def read_einsum(text: str) -> PythonReading:
     kernel = python.read(source)
     declared = {array: Declared(axes) for array, axes in zip(arrays, names, strict=True)}
     axes = {array: each.axes for array, each in declared.items()}
-    return PythonReading(kernel, axes, first_sizes(axes))
+    return _begun(kernel, axes)
+
+
+def _begun(kernel: python.Kernel, axes: Mapping[str, tuple[str, ...]]) -> PythonReading:
+    """A text at the first sizes at which it is a program."""
+
+    def goes(sizes: Mapping[str, int]) -> bool:
+        try:
+            PythonReading(kernel, axes, sizes).program(sizes)
+        except TextError:
+            return False
+        return True
+
+    return PythonReading(kernel, axes, first_sizes(axes, goes))
 
 
 # ---------------------------------------------------------------------------- the check
@@ -244,7 +253,8 @@ def read_einsum(text: str) -> PythonReading:
 def check(reading: Reading, sizes: Mapping[str, int], program: Program) -> str:
     """Compare the program with a walk of the text over the same random values, at small sizes where the text
     allows, else at its own. A sentence; raises TextError where the two differ."""
-    small = [dict(zip(sizes, cycle(each), strict=False)) for each in _SMALL]
+    small = [dict(zip(sizes, cycle(each), strict=False)) for each in _SMALL] if sizes else []
+    reason = "at these sizes that takes too long"
     for at in (*small, sizes):
         try:
             judged = program if at is sizes else reading.program(at)
@@ -258,10 +268,11 @@ def check(reading: Reading, sizes: Mapping[str, int], program: Program) -> str:
         inputs = {name: _drawn(judged, name, rng) for name in judged.inputs}
         try:
             expected = reading.values(at, inputs)
-        except TooLong:
-            break
+        except Unchecked as unchecked:
+            reason = str(unchecked)
+            continue
         difference = _difference(interpret(_in_f64(judged), inputs), expected)
-        if not difference <= TOLERANCE:
+        if not difference <= reading.tolerance:
             raise TextError(
                 "the program that was made of this text computes something else",
                 "This is a fault of the translation: please report the text. Until then write the kernel in "
@@ -270,21 +281,21 @@ def check(reading: Reading, sizes: Mapping[str, int], program: Program) -> str:
         told = ", ".join(f"{name}={size}" for name, size in at.items())
         near = "bit for bit the same" if difference == 0 else f"the largest difference is {difference:.0e}"
         return f"Checked against the text on random inputs{' at ' + told if told else ''}: {near}."
-    return "Not checked against the text: at these sizes that takes too long."
+    return f"Not checked against the text: {reason}."
 
 
 def _in_f64(program: Program) -> Program:
-    """The program in f64, for a text is judged in float64: f32 is rounded before a comparison. One of keys,
-    which hold an f32 and its place, stays as it is."""
+    """The program in f64, for a text is judged in float64: f32 is rounded before a comparison, f16 and bf16
+    at each step. One of keys, which hold an f32 and its place, stays as it is."""
     if any(leaf.op.function in OF_BITS for leaf in program.leaves):
         return program
 
     def wide(node: Node) -> Node:
         if isinstance(node, Scope):
             return replace(node, body=tuple(map(wide, node.body)))
-        return replace(node, function="f64") if node.function == "f32" else node
+        return replace(node, function="f64") if node.function in _NARROWER else node
 
-    buffers = tuple(replace(b, dtype="f64") if b.dtype == "f32" else b for b in program.buffers)
+    buffers = tuple(replace(b, dtype="f64") if b.dtype in _NARROWER else b for b in program.buffers)
     body = tuple(map(wide, program.body))
     return Program.make(program.name, program.inputs, program.outputs, buffers, body)
 

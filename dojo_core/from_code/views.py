@@ -21,6 +21,7 @@ from dojo_core.from_code.functions import (
 from dojo_core.primitives import BuildError
 
 
+@function("t")
 def transposed(m: Algebra, x: Value) -> Value:
     return m.transpose(x, axes_of(m, x, None)[::-1])
 

@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 from dojo_core.from_code import views
 from dojo_core.from_code.functions import FUNCTIONS, Algebra, Never, elementwise, is_array, is_number
-from dojo_core.from_code.python import MODULES, Kernel, fail
+from dojo_core.from_code.plain import fail
+from dojo_core.from_code.python import MODULES, Kernel
 from dojo_core.primitives import BuildError
 from dojo_core.program.expressions import TextError
 
@@ -56,6 +57,15 @@ def _range(limits: Sequence[int]) -> range:
     if len(whole) > 64:
         raise Never("A loop of more than 64 rounds is not unrolled: write over whole arrays, or a loop in C.")
     return whole
+
+
+# What is written in place of functions that there are not.
+_INSTEAD = {
+    "dropout": "In inference it is its input: leave it out.",
+    "cross_entropy": "Write -(t * log_softmax(x, axis=-1)).sum(axis=-1) with t of 0 and 1.",
+    "nll_loss": "Write -(t * x).sum(axis=-1) with t of 0 and 1.",
+    "zip": "Write it over whole arrays: a * b in place of [p * q for p, q in zip(a, b)].",
+}
 
 
 class Pair(tuple[Any, Any]):
@@ -494,6 +504,8 @@ class Walk:
             named["ddof"] = 1
         if name not in FUNCTIONS:
             column = (called.end_col_offset or 0) - len(name) + 1
+            if name in _INSTEAD:
+                self.kernel.source.fail(called.lineno, column, f"{name} is not translated", _INSTEAD[name])
             self.kernel.source.unknown(called.lineno, column, "function", name, FUNCTIONS)
         if name in ("max", "min") and len(given) == 2 and is_array(given[1]) and self.kernel.torch:
             name = {"max": "maximum", "min": "minimum"}[name]

@@ -323,7 +323,13 @@ class StageRead(_Stage):
     def alternatives(
         self, context: Context, arguments: tuple[str, Place | str, str], refusal: Refusal
     ) -> Iterator[Move]:
-        """A copy that is written too; copies for smaller regions, around the reads alone."""
+        """A copy that is written too; copies for smaller regions, around the reads alone; of a box that
+        leaves its buffer, copies for scopes inside, whose boxes are smaller."""
+        if refusal.code == Code.HULL_BOUNDS:
+            array, region, name = arguments
+            path = resolve(context.program, region) if isinstance(region, Place) else ()
+            for depth in range(len(path) + 1, len(refusal.nodes[0])):
+                yield Move("stage_read", (array, place_of(context.program, refusal.nodes[0][:depth]), name))
         if refusal.code == Code.STALE:
             array, region, name = arguments
             program = context.program
@@ -450,6 +456,20 @@ class StageWrite(_Stage):
             )
         loaded = any(_needs_load(t, inside, depth) for t in inside if t.kind != "w")
         return Edit(lambda: self._edit(context, name, array, path, above, box, loaded), _roots(program, path))
+
+    def alternatives(
+        self, context: Context, arguments: tuple[str, Place | str, str], refusal: Refusal
+    ) -> Iterator[Move]:
+        """A copy for the scopes around, which write what one iteration leaves; for those inside."""
+        array, region, name = arguments
+        if refusal.code != Code.NOT_DENSE or not isinstance(region, Place):
+            return
+        program, path = context.program, resolve(context.program, region)
+        for depth in range(len(path) - 1, 0, -1):
+            yield Move("stage_write", (array, place_of(program, path[:depth]), name))
+        yield Move("stage_write", (array, "root", name))
+        for depth in range(len(path) + 1, len(refusal.nodes[0])):
+            yield Move("stage_write", (array, place_of(program, refusal.nodes[0][:depth]), name))
 
     def _edit(
         self,

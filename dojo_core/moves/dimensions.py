@@ -137,6 +137,14 @@ class SplitDim(BufferMove[tuple[str, int, int]]):
                         if scope.size > factor and scope.size % factor == 0:
                             yield Move("split_scope", (place, factor))
 
+    def needs(self, context: Context, arguments: tuple[str, int, int], refusal: Refusal) -> str:
+        if refusal.code != Code.NOT_DECOMPOSED:
+            return ""
+        return (
+            f"Each index of the dimension would have to run through {arguments[2]} neighbours in a scope of "
+            f"its own, from a multiple of {arguments[2]} on: its loops are longer, or begin elsewhere."
+        )
+
     def alternatives(
         self, context: Context, arguments: tuple[str, int, int], refusal: Refusal
     ) -> Iterator[Move]:

@@ -90,6 +90,8 @@ class Unroll(MarkMove):
             for factor in (8, 4, 2):
                 if scope.size > factor and scope.size % factor == 0:
                     yield Move("split_scope", (arguments[0], factor))
+            if scope.size > 8 and scope.size % 2:  # the last ones apart
+                yield Move("cut_scope", (arguments[0], scope.size // 8 * 8))
 
     def alternatives(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> Iterator[Move]:
         """The innermost scopes in it, which are shorter."""
@@ -148,6 +150,16 @@ class Parallelize(MarkMove):
                 if not dim.materialised:
                     yield Move("materialise_dims", (buffer.name, k))
 
+    def needs(self, context: Context, arguments: tuple[Place], refusal: Refusal) -> str:
+        if refusal.code == Code.PARALLEL_NESTED:
+            return (
+                "The threads have the scope around it, which is more work for each of them: they would have "
+                "to be given this one in its place (clear_mark), or both as one scope (merge_scopes)."
+            )
+        if refusal.code == Code.RACE:
+            return "Each iteration would have to write cells of its own: a scope around it, or another array."
+        return ""
+
 
 @register
 class Vectorize(MarkMove):
@@ -188,6 +200,10 @@ class Vectorize(MarkMove):
             for width in sorted(context.widths, reverse=True):
                 if scope.size % width == 0 and scope.size > width:
                     yield Move("split_scope", (place_of(program, path), width))
+            if not any(scope.size % width == 0 for width in context.widths):  # the last ones apart
+                for width in sorted(context.widths, reverse=True):
+                    if scope.size > width:
+                        yield Move("cut_scope", (place_of(program, path), scope.size // width * width))
         if refusal.code == Code.VECTOR_BODY:
             for number in range(1, len(scope.body)):
                 yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
@@ -204,6 +220,10 @@ class Vectorize(MarkMove):
             for inside in innermost(program, path):
                 if inside != path and len(program.scope(inside).body) == 1:
                     yield Move("vectorize", (place_of(program, inside),))
+            # What is innermost may carry a sum from lane to lane: then a scope around it.
+            for inside in innermost(program, path):
+                if len(inside) - 1 > len(path) and len(program.scope(inside[:-1]).body) == 1:
+                    yield Move("vectorize", (place_of(program, inside[:-1]),))
         if refusal.code == Code.VECTOR_STRIDE and len(path) > 1:
             yield Move("vectorize", (place_of(program, path[:-1]),))
 
@@ -211,6 +231,16 @@ class Vectorize(MarkMove):
         path, _, _ = scope_at(context.program, arguments[0])
         if refusal.code == Code.VECTOR_BODY and not any(innermost(context.program, path)):
             return "What is innermost in it has a mark already."
+        if refusal.code == Code.VECTOR_BODY:
+            return (
+                "The loop that becomes lanes would have to be the innermost one, around one operation, as "
+                "long as a vector, and no lane may need what another one makes."
+            )
+        if refusal.code == Code.VECTOR_WIDTH:
+            return (
+                "It has fewer iterations than the shortest vector has lanes: a longer scope around it can "
+                "become lanes (interchange), or both as one (merge_scopes)."
+            )
         return ""
 
 

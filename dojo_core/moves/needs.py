@@ -61,6 +61,19 @@ _BY_CODE: dict[str, str] = {
     Code.NOT_REPEATABLE: (
         "Done twice it would use what the first time left: it would have to set first what it reads."
     ),
+    Code.HULL_BOUNDS: (
+        "Iterations that a guard leaves out reach beyond it: without the padding, or in a scope that reads "
+        "no more than there is, it could be copied."
+    ),
+    Code.NOT_DENSE: (
+        "One write would have to fill the box that is stored, without gaps: no guard, and no last iterations "
+        "cut off to a scope of their own."
+    ),
+    Code.NOT_A_COPY: (
+        "Only what is copied is read where it came from: what is computed would have to be computed again "
+        "(recompute)."
+    ),
+    Code.UNROLLED_SIZE: "Its body is too long: a scope in it can be unrolled, or some of its iterations.",
     Code.NOT_THE_SAME: "Both would have to compute the same.",
     Code.UNWRITTEN: "What is read would have to be written before.",
     Code.UNDEFINED: "What is read would have to be written before.",

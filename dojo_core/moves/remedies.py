@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dojo_core.moves.core import Context, Move, Refusal
-from dojo_core.moves.places import place_of
+from dojo_core.moves.places import Place, place_of, resolve
 from dojo_core.program.codes import Code
 from dojo_core.program.tree import Buffer, Scope
 
@@ -33,6 +33,7 @@ _MARKED = frozenset(
         Code.RACE,
     }
 )
+FEW_THREADS = 16  # iterations of a parallel scope that leave processors of today idle, if fewer
 LARGE = 3  # buffers that are tried elsewhere, where all together are too large
 
 
@@ -53,8 +54,18 @@ def remedies(context: Context, move: Move, refusal: Refusal) -> Iterator[Move]:
             for depth in range(len(path), 0, -1):
                 node = context.program.find(path[:depth])
                 if isinstance(node, Scope) and node.mark:
-                    yield Move("clear_mark", (place_of(context.program, path[:depth]),))
+                    if not _better_there(context, move, refusal, node, depth):
+                        yield Move("clear_mark", (place_of(context.program, path[:depth]),))
                     break
+
+
+def _better_there(context: Context, move: Move, refusal: Refusal, marked: Scope, depth: int) -> bool:
+    """Does the mark do more where it is? Threads are not given up for less storage; of two scopes, one in the
+    other, the outer one has them, as long as its iterations are enough for them."""
+    scope = move.arguments[0]
+    inside = isinstance(scope, Place) and len(resolve(context.program, scope)) > depth
+    threads = refusal.code == Code.RACE or (refusal.code == Code.PARALLEL_NESTED and inside)
+    return threads and marked.size >= FEW_THREADS
 
 
 def _apart(context: Context, buffer: Buffer) -> Iterator[Move]:

@@ -325,6 +325,9 @@ class JoinScopes(Transformation[tuple[Place]]):
         if refusal.code == Code.UNLIKE_PARTNER:
             partner = program.scope(_after(path))
             if partner.mark != scope.mark:
+                for (other, node), marked in (((path, scope), partner), ((_after(path), partner), scope)):
+                    if marked.mark == "p" and not node.mark:
+                        yield Move("parallelize", (place_of(program, other),))
                 for other, node in ((path, scope), (_after(path), partner)):
                     if node.mark:
                         yield Move("clear_mark", (place_of(program, other),))

@@ -233,9 +233,29 @@ class ReuseDims(BufferMove[tuple[str, *tuple[int | str, ...]]]):
     def alternatives(
         self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
     ) -> Iterator[Move]:
-        """One for each thread, where threads would share what is left."""
+        """One for each thread, where threads would share what is left; where values are needed at once, the
+        dimensions before, whose scopes are farther out."""
         if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
             yield Move("reuse_dims", (*arguments, "stack"))
+        if refusal.code in (Code.CLOBBER, Code.LIFETIME):
+            buffer = buffer_named(context.program, arguments[0])
+            for k in range(min(k for k in arguments[1:] if isinstance(k, int))):
+                if buffer.dims[k].materialised and buffer.dims[k].size > 1:
+                    yield Move("reuse_dims", (buffer.name, k))
+
+    def needs(self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal) -> str:
+        if refusal.code == Code.RACE:
+            return (
+                "Threads would share the cell: each would need one of its own, whose values are written and "
+                "read by it alone."
+            )
+        if refusal.code not in (Code.CLOBBER, Code.LIFETIME):
+            return ""
+        return (
+            "Its values are needed at once. One cell would be enough only if each were read for the last "
+            "time before the next is written: with the scope that runs through the dimension around both, "
+            "and no loop between that comes back to it."
+        )
 
 
 @register
@@ -348,6 +368,14 @@ class SetLocation(BufferMove[tuple[str, str]]):
         if location == buffer.location:
             return structural(Code.SAME_LOCATION, f"{buffer.name} is on the {location} already.")
         return with_buffer(program, buffer, replace(buffer, location=location))
+
+    def needs(self, context: Context, arguments: tuple[str, str], refusal: Refusal) -> str:
+        if refusal.code not in (Code.REGISTER_SIZE, Code.LOCAL_SIZE, Code.STACK_SIZE):
+            return ""
+        return (
+            "All its cells are needed at once, and there is no more room: it would fit once its writes and "
+            "reads stand in one scope (join_scopes), so that dimensions are reused (reuse_dims)."
+        )
 
     def inverse(self, context: Context, arguments: tuple[str, str], result: Program) -> Move:
         return Move("set_location", (arguments[0], buffer_named(context.program, arguments[0]).location))

@@ -12,11 +12,14 @@ from dojo_core.moves.needs import needs
 from dojo_core.moves.places import NoSuchPlace, Place, place_of, resolve
 from dojo_core.moves.references import readdress, references
 from dojo_core.moves.remedies import remedies
-from dojo_core.program.tree import Program, Scope
+from dojo_core.program.codes import Code
+from dojo_core.program.tree import Path, Program, Scope
 
 PROPOSALS_TRIED, WAYS_TOLD = 10, 3  # of a refused move
 FAULTS_MENDED = 16  # one after the other, by one way
-LOOKED_AT = 800  # operations of the programs whose moves are tried, before it is given up
+LOOKED_AT = 800  # operations, each as often as it has scopes, of programs whose moves are tried
+# Values in one cell that are needed at once: what was asked for is brought about by bringing uses together.
+_BROUGHT_TOGETHER = (Code.CLOBBER, Code.LIFETIME)
 LEAVE = ("clear_mark", "set_location", "materialise_dims")  # moves after which an operation is what it was
 
 
@@ -38,7 +41,7 @@ class _Trial:
         if key not in self._known:
             if self._left <= 0:
                 raise _GivenUp
-            self._left -= len(context.program.leaves)
+            self._left -= sum(map(len, (leaf.path for leaf in context.program.leaves)))
             self._programs.append(context.program)
             self._known[key] = outcome(context, move)
         return self._known[key]
@@ -53,12 +56,16 @@ def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int =
     ``longest`` moves before it at most, where none leads past several faults one by one. Where no way is
     found it says what would have to be different, if that is known (``Refusal.needs``)."""
     trial = _Trial()
+    instead: tuple[Way, ...] = ()  # told where no line leads to what was asked for
     try:
         for length in range(1, longest + 1):
             found = _of_length(trial, context, move, refusal, length)
             ways = tuple(islice(found, WAYS_TOLD if length == 1 else 1))
+            if ways and not ways[0].then and (length > 1 or refusal.code in _BROUGHT_TOGETHER):
+                instead = ways
+                break
             if ways:
-                return replace(refusal, ways=ways)
+                return replace(refusal, ways=tuple(sorted(ways, key=_marks_cleared)))
     except _GivenUp:
         pass
     trial.alone()
@@ -66,8 +73,8 @@ def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int =
         line = _one_fault_at_a_time(trial, context, move, refusal) if longest else None
     except _GivenUp:
         line = None
-    if line:
-        return replace(refusal, ways=(_way(move, line),))
+    if line or instead:
+        return replace(refusal, ways=(_way(move, line),) if line else instead)
     return replace(refusal, needs=needs(context, move, refusal) or trial.principle)
 
 
@@ -93,19 +100,25 @@ def _of_length(trial: _Trial, context: Context, move: Move, refusal: Refusal, le
                 yield Way(tuple(map(str, (*line, again))), "")
 
 
+def _marks_cleared(way: Way) -> int:
+    """How much of what was won before is given up."""
+    return sum(move.startswith("clear_mark") for move in way.moves)
+
+
 def _one_fault_at_a_time(
     trial: _Trial, context: Context, move: Move, refusal: Refusal
 ) -> tuple[Move, ...] | None:
-    """The line of first moves that help, each of which leaves another fault, until none is left."""
+    """The line of first moves that help, each of which leaves another fault, or the same one elsewhere, until
+    none is left."""
     line: list[Move] = []
-    seen: set[str] = set()
+    seen: set[tuple[str, tuple[Path, ...]]] = set()
     while len(line) < FAULTS_MENDED:
-        seen.add(refusal.sentence)
+        seen.add((refusal.sentence, refusal.nodes))
         for first, after, again in _one_or_two(trial, context, move):
             result = trial.outcome(after, again)
             if isinstance(result, Program):
                 return (*line, *first, again)
-            if result.sentence not in seen:
+            if (result.sentence, result.nodes) not in seen:
                 line.extend(first)
                 context, move, refusal = after, again, result
                 break

@@ -12,6 +12,7 @@ const EXAMPLES = [
   ["NumPy", "# x[m, n], gamma[n]\ndef rmsnorm(x, gamma, eps=1e-6):\n    return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + eps) * gamma"],
   ["PyTorch", "def attention(q, k, v):\n    s = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5\n    return F.softmax(s, dim=-1) @ v"],
   ["C", "void saxpy(int n, float a, const float *x, float *y) {\n  for (int i = 0; i < n; i++)\n    y[i] = a * x[i] + y[i];\n}"],
+  ["ONNX", "y = Gemm(a, b, c, alpha=0.5, transB=1)"],
 ];
 
 const PYTHON_EXAMPLE = `from dojo_core import kernel
@@ -150,13 +151,22 @@ class StartView {
     this.area.value = this.own.text;
     this.area.addEventListener("input", () => this.typed());
     const play = () => { clearTimeout(this.timer); this.board.send("text", { text: this.area.value, sizes: this.sizes(), ...this.chosen() }); };
-    const file = el("input", { type: "file", accept: ".dojo,.line,.game,.txt,.py,.c,text/plain", hidden: true });
-    file.addEventListener("change", async () => {
-      if (!file.files[0]) return;
-      if (file.files[0].size > 524288) { this.tell("text", "This file is larger than 512 KB: no game is."); return; }
-      this.own.text = this.area.value = await file.files[0].text();
-      file.value = "";
+    const file = el("input", { type: "file", accept: ".dojo,.line,.game,.txt,.py,.c,.onnx,text/plain", hidden: true });
+    const open = async (chosen) => {
+      if (/\.onnx$/i.test(chosen.name)) { this.tell("text", `${chosen.name} is a model of ONNX: drop it on the page Model, where each of its kernels is played.`); return; }
+      if (chosen.size > 524288) { this.tell("text", "This file is larger than 512 KB: no game is."); return; }
+      this.own.text = this.area.value = await chosen.text();
       play();
+    };
+    file.addEventListener("change", async () => {
+      if (file.files[0]) await open(file.files[0]);
+      file.value = "";
+    });
+    this.area.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) event.preventDefault(); });
+    this.area.addEventListener("drop", (event) => {
+      if (!event.dataTransfer.files[0]) return; // a text that is dropped is the field's own affair
+      event.preventDefault();
+      open(event.dataTransfer.files[0]);
     });
     this.told = el("div", { class: "own-told", role: "status" });
     this.fields = el("div", { class: "own-sizes", hidden: true });
@@ -164,7 +174,7 @@ class StartView {
     this.translation = el("details", { class: "python", hidden: true }, el("summary", {}, "The program that it becomes"), this.program);
     this.drawnSizes = "";
     return el("section", { class: "own" }, el("h2", {}, "Your own code"),
-      el("p", { class: "quiet" }, "Paste a program of the Dojo, NumPy or PyTorch, an einsum, loops in C, or a saved game. It is read, never run."),
+      el("p", { class: "quiet" }, "Paste a program of the Dojo, NumPy or PyTorch, an einsum, loops in C, operators of ONNX, or a saved game. It is read, never run."),
       el("div", { class: "own-examples" }, el("span", { class: "quiet" }, "Examples: "), ...EXAMPLES.map(([name, text]) =>
         el("button", { class: "small", type: "button", onclick: () => { this.area.value = text; this.typed(0); this.area.focus(); } }, name))),
       this.area, this.error("text", () => this.showPlace()), this.told, this.fields, this.translation,
