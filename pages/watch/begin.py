@@ -51,7 +51,8 @@ def _start() -> None:
     agents = [agent.name for group in groups.values() for agent in group]
     first = one.selectbox("Agent", agents, index=agents.index("annealing-lines"), key="watch_agent")
     second = other.selectbox("Beside it", [NOBODY, *agents], key="watch_second")
-    st.caption(AGENTS[first].about + (f"; {AGENTS[second].about}" if second in AGENTS else "") + ".")
+    about = "; ".join(AGENTS[name].about for name in (first, second) if name in AGENTS)
+    st.caption(f"{about[0].upper()}{about[1:]}.")
     with st.expander("What each agent does"):
         for heading, group in groups.items():
             lines = [f"- **{agent.name}**: {runs.plain(agent.about)}" for agent in group]
