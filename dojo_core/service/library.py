@@ -114,8 +114,8 @@ class Deleted:
 
 
 def _of_the_game(line: str, faster: str) -> bool:
-    """Is a line of moves of the game that ``faster`` is of: on the way to it, one move beside that way, as all
-    that are tried at a position, or behind it? The start is of every game, and of none."""
+    """Is a line of moves of the game that ``faster`` is of: on the way to it, one move beside that way, as
+    all that are tried at a position, or behind it? The start is of every game, and of none."""
     moves, others = line.splitlines(), faster.splitlines()
     beside, behind = others[: len(moves) - 1] == moves[:-1], moves[: len(others)] == others
     return bool(moves and others) and (beside or behind)

@@ -10,7 +10,8 @@ from tests.test_doors import DOUBT, LONG
 
 ZOOMED = {"width": 640, "height": 400}  # 1280 by 800 at 200%
 TOP = "document.querySelector('[data-testid=stMain]').scrollTop"
-CUT = f"[...{BOARD}.querySelectorAll('.row[data-move] .name')].filter((e) => e.scrollWidth > e.clientWidth).length"
+NAMES = f"[...{BOARD}.querySelectorAll('.row[data-move] .name')]"
+CUT = f"{NAMES}.filter((name) => name.scrollWidth > name.clientWidth).length"
 
 
 def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, server: Any) -> None:
@@ -34,10 +35,9 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
             assert len(boxes) == 13  # Apply, Hint, Take back, the five ways through the line, the tabs
             assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
             assert all(box["y"] >= 0 and box["y"] + box["height"] <= size["height"] for box in boxes)
-    windows = [
-        Window(390, 844), Window(390, 844, 200), Window(1280, 800, 200), Window(1280, 1024, 400), Window(1280, 800)
-    ]  # fmt: skip
-    assert findings(narrow, windows, rest=50) == {}
+    telephones = [Window(390, 844), Window(390, 844, 200)]
+    screens = [Window(1280, 800, 200), Window(1280, 1024, 400), Window(1280, 800)]
+    assert findings(narrow, telephones + screens, rest=50) == {}
     narrow.set_viewport_size(TELEPHONE)
     larger = narrow.get_by_label("Larger letters")
     while larger.is_enabled():
