@@ -294,14 +294,17 @@ class Library:
             if record is None or len(seen) > RECORDS_OFFERED + 1:
                 continue
             name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
-            details = "a record" + (f" of {row.moves} moves" if row.moves is not None else "")
+            details = "a record" + (
+                f" of {row.moves} move{'' if row.moves == 1 else 's'}" if row.moves is not None else ""
+            )
             details += f", {row.conditions.words}" if row.conditions.busy else ""
             contenders.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )
         for card in self.games(owner=owner):
             if card.kernel == (game.kernel or "") and card.shape == game.shape and game.kernel:
-                name = f"game {card.title[:40]} ({card.moves} moves, {card.id[:4]})"
+                moves = f"{card.moves} move{'' if card.moves == 1 else 's'}"
+                name = f"game {card.title[:40]} ({moves}, {card.id[:4]})"
                 stored = self.catalogue.game(card.id)
                 if stored is not None:
                     contenders.append(Contender("game", name, stored.text))

@@ -16,7 +16,7 @@ from pages.shared import the_library, the_player
 
 POLL = 0.5  # seconds, while a comparison runs
 BOARD, LAST = "the game on the board", "the text compared last"
-THE_BOARD = "the board"  # so begins the name of the entry that is the board's position
+CHOSEN = "compare_chosen"  # in the session: which of the kernels, or these, was measured last
 
 
 def page() -> None:
@@ -60,7 +60,7 @@ def _game(current: Comparison | None) -> Game | None:
     first = "softmax" if table is None else BOARD
     if last is not None:
         on_board = table is not None and table.game.start.text == last.start
-        if on_board and any(each.name.startswith(THE_BOARD) for each in last.contenders):
+        if on_board and (last.kernel is None or st.session_state.get(CHOSEN) == BOARD):
             first = BOARD
         elif last.kernel in options:
             first = last.kernel
@@ -120,6 +120,7 @@ def _choose(game: Game, current: Comparison | None) -> None:
         spec = Spec(game.kernel, game.shape, game.start.text, game.policy, contenders, int(rounds))
         try:
             st.session_state["comparison"] = library.comparisons.start(spec).id
+            st.session_state[CHOSEN] = st.session_state[f"compare_kernel-{_of(current)}"]
         except ValueError as fault:
             shell.notice(str(fault), "error")
         else:
@@ -129,7 +130,7 @@ def _choose(game: Game, current: Comparison | None) -> None:
 def _first(game: Game, offered: dict[str, Contender]) -> list[str]:
     """What is proposed where nothing was chosen yet."""
     lines = [each.line for each in offered.values() if each.line and line_for_shape(each.line, game.shape)]
-    first = [name for name in offered if name.startswith((THE_BOARD, "record 1"))]
+    first = [name for name in offered if name.startswith(("the board", "record 1"))]
     first = [*first, *(f"line {name}" for name in lines)][:2]
     first = ["start", *first, *(["heuristic"] if not first else [])]
     return first + ["PyTorch eager"] * ("PyTorch eager" in offered)
