@@ -43,6 +43,7 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
     while larger.is_enabled():
         larger.click()
         assert narrow.evaluate(CUT) == 0
+    narrow.evaluate("localStorage.removeItem('dojo-layout')")  # the tests' tabs share what the browser keeps
     narrow.click(".dock >> text=Apply")
     wait_for_entries(narrow, 2)
     narrow.keyboard.press("/")  # what is asked for comes up
