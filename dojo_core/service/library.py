@@ -303,8 +303,8 @@ class Library:
             )
         for card in self.games(owner=owner):
             if card.kernel == (game.kernel or "") and card.shape == game.shape and game.kernel:
-                moves = f"{card.moves} move{'' if card.moves == 1 else 's'}"
-                name = f"game {card.title[:40]} ({moves}, {card.id[:4]})"
+                count = f"{card.moves} move{'' if card.moves == 1 else 's'}"
+                name = f"game {card.title[:40]} ({count}, {card.id[:4]})"
                 stored = self.catalogue.game(card.id)
                 if stored is not None:
                     contenders.append(Contender("game", name, stored.text))

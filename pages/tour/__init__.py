@@ -48,8 +48,8 @@ def _ways(at: int) -> None:
     if ways.button("◂ Back", key="tour_back", disabled=at == 0):
         _go(at - 1)
     for number, title in enumerate(STATIONS):
-        kind = "primary" if number == at else "secondary"
-        if ways.button(f"{number + 1}. {title}", key=f"tour_{number}", type=kind):
+        label = f"{number + 1}. {title}"
+        if ways.button(label, key=f"tour_{number}", type="primary" if number == at else "secondary"):
             _go(number)
     last = at == len(STATIONS) - 1
     if ways.button("Next ▸", key="tour_next", disabled=last):
