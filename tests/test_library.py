@@ -106,12 +106,14 @@ def test_a_leaderboard_shows_a_game_once(library: Library) -> None:
             record(6e-6, first),
             record(4e-6, first, second),
             record(5e-6, first, second, "split_scope d@1 2"),
-            record(7e-6, "split_scope m@0 2"),
+            record(5.5e-6, first, "split_scope m@0 2"),  # tried beside the game, as all legal moves are
+            record(6.5e-6, "split_scope m@0 4"),
+            record(7e-6, "split_scope m@0 2", second),  # another game
         ]
     )
     (board,) = library.catalogue.boards()
     ranked = [(e.rank, e.row.seconds, e.row.moves) for e in library.leaderboard(board).lines]
-    assert ranked == [(1, 4e-6, 2), (2, 7e-6, 1), (3, 8e-6, 0)]
+    assert ranked == [(1, 4e-6, 2), (2, 7e-6, 2), (3, 8e-6, 0)]
 
 
 def test_the_gpu_of_this_machine_has_leaderboards_here(library: Library, monkeypatch: Any) -> None:

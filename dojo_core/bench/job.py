@@ -67,7 +67,9 @@ def resolve(game: Game, wanted: dict[str, Any]) -> Resolved:
     else:
         raise ValueError(f"There is no kind of entry {kind!r}.")
     moves = len(replay.line()) - 1
-    return Resolved(Entry(name, replay.current.program, f"{moves} moves"), moves, replay.policy)
+    return Resolved(
+        Entry(name, replay.current.program, f"{moves} move{'' if moves == 1 else 's'}"), moves, replay.policy
+    )
 
 
 def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:

@@ -113,10 +113,12 @@ class Deleted:
     games: tuple[SavedGame, ...] = ()
 
 
-def _one_game(line: str, other: str) -> bool:
-    """Is one line of moves the beginning of the other? The empty one is of every game, and of none."""
-    short, long = sorted((line.splitlines(), other.splitlines()), key=len)
-    return bool(short) and long[: len(short)] == short
+def _of_the_game(line: str, faster: str) -> bool:
+    """Is a line of moves of the game that ``faster`` is of: on the way to it, one move beside that way, as
+    all that are tried at a position, or behind it? The start is of every game, and of none."""
+    moves, others = line.splitlines(), faster.splitlines()
+    beside, behind = others[: len(moves) - 1] == moves[:-1], moves[: len(others)] == others
+    return bool(moves and others) and (beside or behind)
 
 
 class Library:
@@ -155,8 +157,8 @@ class Library:
 
     def leaderboard(self, board: Board, against: float | None = None, limit: int = 200) -> Leaderboard:
         """The ranking; ``against`` are the seconds of another implementation on the same machine. Of each
-        game its fastest program stands there, not those on the way to it nor what was tried behind it; and
-        the start."""
+        game its fastest program stands there, not those on the way to it nor what was tried beside it and
+        behind it; and the start."""
         wanted = Wanted(start_hash=board.start_hash, target=board.target, fingerprint=board.fingerprint)
         rows = [
             *self.catalogue.rows(replace(wanted, state="verified"), "time", 0, limit),
@@ -168,7 +170,7 @@ class Library:
             if row.program_hash in seen or row.seconds is None:
                 continue
             alike = (other.row for other in lines if other.row.state == row.state)
-            if row.moves and any(_one_game(row.line, other.line) for other in alike):
+            if any(_of_the_game(row.line, other.line) for other in alike):
                 continue
             seen.add(row.program_hash)
             rank = len(lines) + 1 if row.state == "verified" else None
@@ -287,14 +289,17 @@ class Library:
             if record is None or len(seen) > RECORDS_OFFERED + 1:
                 continue
             name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
-            details = "a record" + (f" of {row.moves} moves" if row.moves is not None else "")
+            details = "a record" + (
+                f" of {row.moves} move{'' if row.moves == 1 else 's'}" if row.moves is not None else ""
+            )
             details += f", {row.conditions.words}" if row.conditions.busy else ""
             contenders.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )
         for card in self.games(owner=owner):
             if card.kernel == (game.kernel or "") and card.shape == game.shape and game.kernel:
-                name = f"game {card.title[:40]} ({card.moves} moves, {card.id[:4]})"
+                count = f"{card.moves} move{'' if card.moves == 1 else 's'}"
+                name = f"game {card.title[:40]} ({count}, {card.id[:4]})"
                 stored = self.catalogue.game(card.id)
                 if stored is not None:
                     contenders.append(Contender("game", name, stored.text))

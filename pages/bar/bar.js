@@ -60,6 +60,11 @@ class Bar {
       if (page.name === data.current) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
+    if (data.current !== this.current) {
+      this.current = data.current;
+      const link = this.links.get(data.current); // in a small window the pages scroll
+      this.nav.scrollLeft = link.offsetLeft - this.nav.offsetLeft - (this.nav.clientWidth - link.offsetWidth) / 2;
+    }
     say(this.version, data.version);
     say(this.game, data.game);
     this.game.title = data.game;

@@ -84,6 +84,7 @@ class Board {
     const playing = data.view === "play";
     show(this.start.root, !playing);
     show(this.play, playing);
+    if (before && before.view !== data.view) this.toTop();
     if (!playing) {
       this.parts = {};
       this.start.update();
@@ -125,6 +126,11 @@ class Board {
     this.dialogs.update();
     this.games.update();
     if (window.dojoFeed) this.takeFeed(window.dojoFeed);
+  }
+
+  /** What was scrolled was the view before: the next one begins at its top. */
+  toTop() {
+    for (let at = this.root.getRootNode().host || this.root; at; at = at.parentElement) at.scrollTop = 0;
   }
 
   /** Another game: its program, its code and all its moves are shown first. */

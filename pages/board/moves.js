@@ -212,7 +212,7 @@ class MovesPane {
       return "Nothing is selected. Click a line, or a number in front of it (a scope), in the program.";
     }
     if (this.command()) return "Enter plays what you typed: any legal parameter will do, also one not listed.";
-    if (this.filter) return "No move matches the filter. Escape clears it.";
+    if (this.filter) return "No move that is legal here has what you typed. Escape clears it; ? tells all moves and recipes.";
     if (this.group === "selection") return "No legal move touches the selection.";
     if (this.group === "enablers") return this.board.data.enablers ? "No legal move here opens a blocked one." : "Looking for moves that open others…";
     return "No legal move here.";

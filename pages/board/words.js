@@ -42,6 +42,10 @@ class Words {
       found = this.nearest(words.join("_"));
       title = "Did you mean";
     }
+    if (!found.length && !rows && words.length > 1) { // vectorise everything
+      found = this.commands.filter(([name, [, , also]]) => words.some((word) => word.length > 3 && `${name} ${also || ""}`.includes(word)));
+      title = "Nothing is called all of this. With one of the words:";
+    }
     if (!found.length) return [];
     return [el("p", {}, el("span", { class: "quiet" }, `${title} `), ...found.slice(0, WORDS_SHOWN).map(([name, [form, summary]]) =>
       el("button", { class: "small", type: "button", title: summary, onclick: () => this.pane.write(`${name} `) }, form)))];

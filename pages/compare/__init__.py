@@ -7,14 +7,16 @@ import streamlit as st
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
-from dojo_core.service.comparing import MOST, Comparison, Spec
+from dojo_core.program.text import parse
+from dojo_core.service.comparing import MOST, Comparison, Contender, Spec
 from dojo_core.targets.registry import backend
 from pages import shell
 from pages.compare.results import results
 from pages.shared import the_library, the_player
 
 POLL = 0.5  # seconds, while a comparison runs
-BOARD = "the game on the board"
+BOARD, LAST = "the game on the board", "the text compared last"
+CHOSEN = "compare_chosen"  # in the session: which of the kernels, or these, was measured last
 
 
 def page() -> None:
@@ -24,12 +26,12 @@ def page() -> None:
         )
         comparisons = the_library().comparisons
         current = comparisons.get(st.session_state.get("comparison", ""))
+        game = _game(current)
+        if game is not None:
+            _choose(game, current)
         if current is not None and current.open:
             _progress(current)
             return
-        game = _game(current)
-        if game is not None:
-            _choose(game)
         _earlier(current)
         if current is None:
             shell.facts(
@@ -43,17 +45,32 @@ def page() -> None:
             results(current.document)
 
 
+def _of(current: Comparison | None) -> str:
+    """What the form's widgets are named by: each comparison has its own, which begin with its choices."""
+    return "new" if current is None else current.id
+
+
 def _game(current: Comparison | None) -> Game | None:
-    """What is compared: the board's game, or a kernel's start; at first what was compared last."""
+    """What is compared: the board's game, a kernel's start, or the text that was compared last."""
     table = the_player().table
-    options = [BOARD] if table is not None and backend(table.game.target).native else []
+    if table is not None and not backend(table.game.target).native:
+        table = None
+    last = None if current is None else current.spec
+    options = [*([BOARD] if table is not None else []), *kernels.names()]
+    first = "softmax" if table is None else BOARD
+    if last is not None:
+        on_board = table is not None and table.game.start.text == last.start
+        if on_board and (last.kernel is None or st.session_state.get(CHOSEN) == BOARD):
+            first = BOARD
+        elif last.kernel in options:
+            first = last.kernel
+        else:
+            options, first = [LAST, *options], LAST
     left, middle, _ = st.columns([2, 2, 3], vertical_alignment="bottom")
-    names = [*options, *kernels.names()]
-    last = current.spec if current is not None and current.spec.kernel in names else None
-    first = 0 if options else names.index("softmax")
-    if last is not None and last.kernel is not None:
-        first = names.index(last.kernel)
-    kernel = left.selectbox("Kernel", names, index=first, key="compare_kernel")
+    key = _of(current)
+    kernel = left.selectbox("Kernel", options, index=options.index(first), key=f"compare_kernel-{key}")
+    if kernel == LAST and last is not None:
+        return Game.new(parse(last.start), last.kernel, last.shape, policy=last.policy)
     if kernel == BOARD and table is not None:
         middle.text_input("Game", table.game.title[:60], disabled=True, key=f"compare_game-{table.game.id}")
         with table.lock:
@@ -63,7 +80,7 @@ def _game(current: Comparison | None) -> Game | None:
     if last is not None and last.kernel == kernel:
         usual = last.shape
     words = f"Shape ({'x'.join(definition.parameters)})"
-    shape = middle.text_input(words, usual, key=f"compare_shape-{kernel}", max_chars=80)
+    shape = middle.text_input(words, usual, key=f"compare_shape-{key}-{kernel}", max_chars=80)
     try:
         sizes = definition.shape(shape.strip().lower())
         return Game.new(definition.program(sizes), kernel, "x".join(map(str, sizes)))
@@ -77,31 +94,46 @@ def line_for_shape(name: str, shape: str) -> bool:
     return recorded_lines()[name].shape == shape
 
 
-def _choose(game: Game) -> None:
+def _choose(game: Game, current: Comparison | None) -> None:
+    """The entries and the rounds: at first those of the comparison that is shown, which one click repeats."""
     library = the_library()
     offered = {each.name: each for each in library.contenders(game, the_player().owner)}
-    lines = [each.line for each in offered.values() if each.line and line_for_shape(each.line, game.shape)]
-    first = [name for name in offered if name.startswith(("the board", "record 1"))]
-    first = [*first, *(f"line {name}" for name in lines)][:2]
-    first = ["start", *first, *(["heuristic"] if not first else [])]
-    first += ["PyTorch eager"] if "PyTorch eager" in offered else []
+    last = current.spec if current is not None and current.spec.start == game.start.text else None
+    if last is not None:  # records and the board may have gone on since, and be named otherwise
+        first = [each.name for each in last.contenders]
+        offered = {each.name: each for each in last.contenders} | offered
+    else:
+        first = _first(game, offered)
+    key = f"{_of(current)}-{game.start.hash}"
     left, middle, right = st.columns([6, 1.4, 1], vertical_alignment="bottom")
     names = left.multiselect(
         f"Entries, two to {MOST}", list(offered), default=first, max_selections=MOST,
-        key=f"compare_entries-{game.start.hash}",
+        key=f"compare_entries-{key}",
     )  # fmt: skip
     rounds = middle.number_input(
-        "Rounds", 3, 100, 10, key="compare_rounds", help="In each round every entry runs ten times."
-    )
-    if right.button("Measure", type="primary", width="stretch", disabled=len(names) < 2):
+        "Rounds", 3, 100, 10 if last is None else last.rounds, key=f"compare_rounds-{_of(current)}",
+        help="In each round every entry runs ten times.",
+    )  # fmt: skip
+    busy = current is not None and current.open
+    if right.button("Measure", type="primary", width="stretch", disabled=busy or len(names) < 2):
         contenders = tuple(offered[name] for name in names)
         spec = Spec(game.kernel, game.shape, game.start.text, game.policy, contenders, int(rounds))
         try:
             st.session_state["comparison"] = library.comparisons.start(spec).id
+            st.session_state[CHOSEN] = st.session_state[f"compare_kernel-{_of(current)}"]
         except ValueError as fault:
             shell.notice(str(fault), "error")
         else:
             st.rerun()
+
+
+def _first(game: Game, offered: dict[str, Contender]) -> list[str]:
+    """What is proposed where nothing was chosen yet."""
+    lines = [each.line for each in offered.values() if each.line and line_for_shape(each.line, game.shape)]
+    first = [name for name in offered if name.startswith(("the board", "record 1"))]
+    first = [*first, *(f"line {name}" for name in lines)][:2]
+    first = ["start", *first, *(["heuristic"] if not first else [])]
+    return first + ["PyTorch eager"] * ("PyTorch eager" in offered)
 
 
 def _earlier(current: Comparison | None) -> None:

@@ -92,7 +92,7 @@ def roofline(rows: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
         **log_ticks(span[0], span[2]),
     )
     figure.update_yaxes(type="log", title_text="GFLOP/s", **log_ticks(lowest, peak))
-    figure.update_layout(legend={"orientation": "h", "y": -0.28, "font": {"size": 11}})
+    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"size": 11}})
     return _laid_out(figure, HEIGHT + 60)
 
 

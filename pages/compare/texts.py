@@ -50,7 +50,7 @@ def texts(document: dict[str, Any]) -> None:
 
 
 def _named(name: str, moves: int | None) -> str:
-    return name if moves is None else f"{name}, {moves} moves"
+    return name if moves is None else f"{name}, {moves} move{'' if moves == 1 else 's'}"
 
 
 def _time(line: Line | None) -> str:

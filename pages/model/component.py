@@ -81,7 +81,7 @@ def _row(view: ModelView, row: Row, opened: Collection[int]) -> dict[str, Any]:
 def _kernel(view: ModelView, kernel: KernelView) -> dict[str, Any]:
     found = ""
     if kernel.start is not None and kernel.seconds is not None and kernel.moves != 0:
-        moves = "" if kernel.moves is None else f" by {kernel.moves} moves"
+        moves = "" if kernel.moves is None else f" by {kernel.moves} move{'' if kernel.moves == 1 else 's'}"
         found = f"{ratio(kernel.start / kernel.seconds)} as fast as its start{moves}"
     elif kernel.start is not None and kernel.seconds is None:
         found = f"its start takes {seconds_text(kernel.start)}"

@@ -122,7 +122,7 @@ class Model {
     dot.style.left = `${EDGE + LANE * row.lane}px`;
     if (row.tensor !== undefined) {
       const tensor = el("div", { class: "row tensor" }, lanes(count, row), dot,
-        el("div", { class: "call" }, el("span", { class: "name" }, row.tensor), el("span", { class: "nodes" }, row.about)));
+        el("div", { class: "call" }, el("span", { class: "name", title: row.tensor }, row.tensor), el("span", { class: "nodes", title: row.about }, row.about)));
       tensor.searched = row.searched;
       return [tensor];
     }
@@ -139,7 +139,7 @@ class Model {
     const passing = { past: [...new Set([...row.past, ...row.read])], read: [], given: [], lane: 0 };
     const what = block.calls === 1 ? "this call" : `these ${block.calls} calls`;
     const words = block.open ? `${block.times} times ${block.calls === 1 ? "the same call" : `${block.calls} calls`}` : `${what}, ${block.times} times`;
-    return [el("div", { class: "row repeat" }, lanes(count, passing), el("div", { class: "again" }, el("span", {}, words),
+    return [el("div", { class: "row repeat" }, lanes(count, passing), el("div", { class: "again" }, el("span", { title: words }, words),
       el("button", { type: "button", "data-block": block.first, "aria-expanded": String(block.open) }, block.open ? "once" : "show all"))), drawn];
   }
 

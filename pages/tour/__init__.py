@@ -44,16 +44,15 @@ def page() -> None:
 
 def _ways(at: int) -> None:
     """Back, on, and straight to any station."""
-    columns = st.columns([1.2, *[2] * len(STATIONS), 1.2])
-    if columns[0].button("◂ Back", key="tour_back", disabled=at == 0, width="stretch"):
+    ways = st.container(horizontal=True)  # in a small window they go on below
+    if ways.button("◂ Back", key="tour_back", disabled=at == 0):
         _go(at - 1)
     for number, title in enumerate(STATIONS):
-        kind = "primary" if number == at else "secondary"
         label = f"{number + 1}. {title}"
-        if columns[number + 1].button(label, key=f"tour_{number}", type=kind, width="stretch"):
+        if ways.button(label, key=f"tour_{number}", type="primary" if number == at else "secondary"):
             _go(number)
     last = at == len(STATIONS) - 1
-    if columns[-1].button("Next ▸", key="tour_next", disabled=last, width="stretch"):
+    if ways.button("Next ▸", key="tour_next", disabled=last):
         _go(at + 1)
 
 

@@ -48,13 +48,14 @@ def _start() -> None:
         policy = runs.choose_policy("watch", "What agents may change")
     one, other = st.columns(2)
     groups = agent_groups()
-    about = {agent.name: agent.about for group in groups.values() for agent in group}
-    agents = list(about)
+    abouts = {agent.name: agent.about for group in groups.values() for agent in group}
+    agents = list(abouts)
     first = one.selectbox(
         "Agent", agents, index=agents.index("annealing-lines"), format_func=short_name, key="watch_agent"
     )
     second = other.selectbox("Beside it", [NOBODY, *agents], format_func=short_name, key="watch_second")
-    st.caption(about[first] + (f"; {about[second]}" if second in about else "") + ".")
+    about = "; ".join(abouts[name] for name in (first, second) if name in abouts)
+    st.caption(f"{about[0].upper()}{about[1:]}.")
     with st.expander("What each agent does"):
         for heading, group in groups.items():
             lines = [f"- **{runs.plain(short_name(a.name))}**: {runs.plain(a.about)}" for a in group]

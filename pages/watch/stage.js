@@ -110,6 +110,7 @@ class Lane {
     this.drawProgram(data.program);
     this.drawLine(data.moves, data.ply);
     put(this.heat, data.heat);
+    this.heat.title = data.heat;
     this.drawConsidered(data.considered);
     this.drawLog(data.log, data.entry);
   }

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import TELEPHONE, open_means, wait_for_entries
+from tests.browser.playing import BOARD, TELEPHONE, open_means, wait_for_entries
 from tests.screens.looks import Window, findings
 from tests.test_doors import DOUBT, LONG
 
 ZOOMED = {"width": 640, "height": 400}  # 1280 by 800 at 200%
+TOP = "document.querySelector('[data-testid=stMain]').scrollTop"
+NAMES = f"[...{BOARD}.querySelectorAll('.row[data-move] .name')]"
+CUT = f"{NAMES}.filter((name) => name.scrollWidth > name.clientWidth).length"
 
 
 def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, server: Any) -> None:
@@ -16,7 +19,10 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
     narrow.set_viewport_size(TELEPHONE)
     narrow.goto(server.url)
     narrow.wait_for_selector(".card")
-    open_means(narrow)
+    narrow.set_viewport_size({"width": 390, "height": 560})  # less than the board's height
+    open_means(narrow)  # whose card is farther down
+    assert narrow.evaluate(TOP) == 0  # the board begins at its top all the same
+    narrow.set_viewport_size(TELEPHONE)
     tabs = narrow.get_by_role("tablist", name="Panes").get_by_role("tab")
     assert tabs.all_inner_texts() == ["Program", "Code", "Moves", "History", "Chart"]
     narrow.click(".row[data-move] >> nth=0")
@@ -29,9 +35,15 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
             assert len(boxes) == 13  # Apply, Hint, Take back, the five ways through the line, the tabs
             assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
             assert all(box["y"] >= 0 and box["y"] + box["height"] <= size["height"] for box in boxes)
-    windows = [Window(390, 844), Window(1280, 800, 200), Window(1280, 1024, 400), Window(1280, 800)]
-    assert findings(narrow, windows, rest=50) == {}
+    telephones = [Window(390, 844), Window(390, 844, 200)]
+    screens = [Window(1280, 800, 200), Window(1280, 1024, 400), Window(1280, 800)]
+    assert findings(narrow, telephones + screens, rest=50) == {}
     narrow.set_viewport_size(TELEPHONE)
+    larger = narrow.get_by_label("Larger letters")
+    while larger.is_enabled():
+        larger.click()
+        assert narrow.evaluate(CUT) == 0
+    narrow.evaluate("localStorage.removeItem('dojo-layout')")  # the tests' tabs share what the browser keeps
     narrow.click(".dock >> text=Apply")
     wait_for_entries(narrow, 2)
     narrow.keyboard.press("/")  # what is asked for comes up

@@ -135,6 +135,10 @@ def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) ->
     assert "3 does not cut" in board.locator(".typed-words").inner_text()
     assert board.input_value("input[type=search]") == "tile m#1@1 3"
     assert len(entries(board)) == 3
+    board.fill("input[type=search]", "vectorise everything")  # no command: what one of its words means
+    assert "vectorize_all" in board.locator(".typed-words").inner_text()
+    board.fill("input[type=search]", "frobnicate")
+    assert "? tells all moves and recipes" in board.locator(".moves").inner_text()
 
 
 def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(small_board: Any) -> None:

@@ -49,6 +49,9 @@ def opened(browser: Any, server: Server, scene: Scene, game: str) -> tuple[Any, 
         page.wait_for_selector(".dojo-bar")
         if scene.game and not scene.page:
             page.wait_for_selector(".row[data-move]")
+            end = page.get_by_label("To the end")  # scenes before may have stepped back
+            if end.is_enabled():
+                end.click()
         page.wait_for_timeout(2500)
         scene.act(page)
         page.wait_for_timeout(1200)

@@ -1,6 +1,6 @@
-// What can be computed of a page's look (WCAG 2.2 AA): contrast, texts cut off that nothing tells in full, buttons
-// on several lines, controls without a name, that are cut off, covered by others or too small to be met, a page wider
-// than its window. Gives sentences.
+// What can be computed of a page's look (WCAG 2.2 AA): contrast, texts cut off that nothing tells in full or that lie
+// over each other, buttons on several lines, controls without a name, that are cut off, covered by others or too small
+// to be met, a page wider than its window. Gives sentences.
 () => {
   const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
   const known = new Map();
@@ -82,6 +82,18 @@
     for (let up = over; up && !holds(up, node); up = parent(up)) if (/fixed|sticky/.test(getComputedStyle(up).position)) return null; // scrolled away
     return over;
   };
+  /** What of a rectangle the elements around it, and the window, let be seen; null: nothing. */
+  const seen = (node, { left, top, right, bottom }) => {
+    const box = { left: Math.max(left, 0), top: Math.max(top, 0), right: Math.min(right, innerWidth), bottom: Math.min(bottom, innerHeight) };
+    for (let up = node; up; up = parent(up)) {
+      if (getComputedStyle(up).overflow === "visible" || up instanceof SVGElement) continue;
+      const edge = up.getBoundingClientRect();
+      [box.left, box.top, box.right, box.bottom] = [Math.max(box.left, edge.left), Math.max(box.top, edge.top), Math.min(box.right, edge.right), Math.min(box.bottom, edge.bottom)];
+    }
+    return box.right - box.left > 2 && box.bottom - box.top > 2 ? box : null;
+  };
+  /** The nearest thing around it that stays while what is below it scrolls: what lies there lies over others. */
+  const layer = (node) => { for (let up = node; up; up = parent(up)) if (/fixed|sticky/.test(getComputedStyle(up).position)) return up; return null; };
   const targets = all.filter((node) => node.matches("button, a[href], [role=tab], select, input:not([type=hidden]):not([type=file])") && shown(node))
     .map((node) => ({ node, box: node.getBoundingClientRect() })).filter(({ box }) => box.width > 1 && box.height > 1);
   /** Is a control under 24 pixels, and another one nearer to its middle than 12 (WCAG 2.2, 2.5.8)? */
@@ -102,6 +114,15 @@
     const inline = getComputedStyle(node).display === "inline" || node.matches(".term");
     if (!inline && Math.min(box.width, box.height) < 23.5 && !node.matches("input") && crowded(target)) tell(`small target ${kind(node)}`, `${Math.round(box.width)} by ${Math.round(box.height)} ${words}`);
   }
+  for (const node of all.filter((each) => each.matches("[role=separator][tabindex]") && shown(each))) {
+    const box = node.getBoundingClientRect();
+    const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+    if (!holds(node, at(x, y))) continue; // out of the window, or below a dialogue
+    const across = [...Array(60).keys()].map((n) => (box.width < box.height ? at(x - 30 + n, y) : at(x, y - 30 + n)));
+    const thick = across.filter((each) => each && holds(node, each)).length;
+    if (thick < 24) tell("thin edge", `${thick} px ${node.getAttribute("aria-label")}`);
+  }
+  const texts = []; // what is seen of each text: where, in which element
   for (const node of all) {
     if (!shown(node)) continue;
     const style = getComputedStyle(node);
@@ -109,6 +130,12 @@
     const box = node.getBoundingClientRect();
     if (box.width < 2 || box.height < 2) continue;
     const disabled = node.closest(":disabled, [aria-disabled=true]") || node.closest("label")?.control?.disabled || (node.getRootNode().host && node.getRootNode().host.closest(":disabled"));
+    for (const part of own ? node.childNodes : []) {
+      if (part.nodeType !== 3 || !part.textContent.trim()) continue;
+      const range = document.createRange();
+      range.selectNodeContents(part);
+      texts.push(...[...range.getClientRects()].map((edge) => ({ node, edge: seen(node, edge) })).filter(({ edge }) => edge));
+    }
     if (own && !disabled) {
       const svg = node instanceof SVGElement;
       const below = ground(svg ? node.ownerSVGElement || node : node);
@@ -124,7 +151,8 @@
     }
     const named = (at) => at && (at.getAttribute("title") || named(parent(at)));
     if (own && style.textOverflow === "ellipsis" && node.scrollWidth > node.clientWidth + 1 && !named(node)) tell(`cut off ${kind(node)}`, short(own));
-    if (node.matches("button") && style.textAlign === "center" && node.textContent.trim() && box.height < 90 && !node.querySelector("*:not(span):not(p):not(div)")) {
+    // In less than the 320 pixels that a page of 1280 has at 400% a button may need two lines.
+    if (innerWidth >= 320 && node.matches("button") && style.textAlign === "center" && node.textContent.trim() && box.height < 90 && !node.querySelector("*:not(span):not(p):not(div)")) {
       const range = document.createRange();
       range.selectNodeContents(node);
       const tops = [...range.getClientRects()].filter((r) => r.width > 1).map((r) => r.top);
@@ -135,6 +163,15 @@
       const name = node.getAttribute("aria-label") || by || (node.matches("input, select, textarea") ? "" : node.textContent.trim()) || node.title
         || (node.labels && [...node.labels].map((l) => l.textContent).join("").trim());
       if (!name) tell(`no name ${kind(node)}`, node.placeholder || "");
+    }
+  }
+  texts.sort((one, other) => one.edge.top - other.edge.top);
+  for (const [place, { node, edge }] of texts.entries()) {
+    for (let next = place + 1; next < texts.length && texts[next].edge.top < edge.bottom - 3; next += 1) {
+      const { node: other, edge: near } = texts[next];
+      if (other === node || Math.min(edge.right, near.right) - Math.max(edge.left, near.left) < 3) continue;
+      if (Math.min(edge.bottom, near.bottom) - near.top < 0.4 * Math.min(edge.bottom - edge.top, near.bottom - near.top)) continue;
+      if (layer(node) === layer(other)) tell(`text over ${kind(node)}`, `${short(other.textContent)} / ${short(node.textContent)}`);
     }
   }
   for (const page of [document.scrollingElement, ...document.querySelectorAll("[data-testid=stMain], [data-testid=stMainBlockContainer]")]) {

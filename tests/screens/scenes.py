@@ -84,6 +84,13 @@ def by_gain(page: Any) -> None:
     page.select_option("select[aria-label='Order of the moves']", "gain")
 
 
+def enlarged(page: Any) -> None:
+    """Letters of twice their size."""
+    while page.get_by_label("Larger letters").is_enabled():
+        page.keyboard.press("+")
+        page.wait_for_timeout(100)
+
+
 def pick_line(page: Any) -> None:
     """Select an operation by its strip of colour: a click farther right would scroll the pane."""
     page.locator(".line.op").nth(1).click(position={"x": 2, "y": 8})
@@ -299,6 +306,7 @@ SCENES = (
     Scene("play-text-error", "", wrong_text, game=False),
     Scene("play-board", ""),
     Scene("play-selected", "", selected),
+    Scene("play-letters", "", enlarged),
     Scene("play-assembly", "", clicks("[data-tab=asm]")),
     Scene("play-changes", "", clicks("[data-tab=changes]")),
     Scene("play-pinned", "", pinned("line", "c")),

@@ -64,6 +64,7 @@ class Stop:
 def stops(page: Any) -> list[Stop]:
     """Where Tab leads, from the top, until it leaves the page or comes round."""
     found: list[Stop] = []
+    page.evaluate("document.querySelector('a[href]').focus()")  # the scene may have left it far below
     for _ in range(MOST):
         page.keyboard.press("Tab")
         here = page.evaluate(_HERE)
