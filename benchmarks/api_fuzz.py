@@ -83,10 +83,11 @@ def tried(home: Path, minutes: float, seed: int, only: list[str]) -> int:
     played = home / PLAYED
     lost = (set(played.read_text().split()) if played.exists() else set()) - set(kept)
     log = home / "dojo.log"
-    faults = re.findall(r"^.* ERROR .*$", log.read_text() if log.exists() else "", re.MULTILINE)
+    text = log.read_text() if log.exists() else ""
+    faults = re.findall(r"^\S+ \S+ ERROR .*\n(?:(?!\d{4}-).*\n)*", text, re.MULTILINE)  # with tracebacks
     took = time.monotonic() - began
     print(f"{took:.0f} s; {len(kept)} games kept and read, {len(lost)} lost; {len(faults)} faults in the log")
-    print("\n".join(faults[:20]))
+    print("\n".join(faults[:10]))
     return 1 if ended or lost or faults else 0
 
 
