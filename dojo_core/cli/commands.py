@@ -49,7 +49,7 @@ COMMANDS = {
     ),
     "translate": Command(
         "dojo_core.cli.translating:translate_text",
-        "Make NumPy, PyTorch, an einsum or loops in C a program's text, checked on random inputs.",
+        "Make NumPy, PyTorch, an einsum, loops in C or ONNX a program's text, checked on random inputs.",
     ),
     "import": Command(
         "dojo_core.cli.importing:import_onnx",
