@@ -1,4 +1,4 @@
-"""The Compare page without a browser or a clock: what one chose stays while it is measured, and afterwards."""
+"""The Compare page without a browser or a clock: what one chose stays while and after it is measured."""
 
 from pathlib import Path
 from typing import Any

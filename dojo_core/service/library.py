@@ -133,7 +133,8 @@ class Library:
 
     def _find_origins(self) -> None:
         """A GPU's worker takes seconds to start; its records are another machine's until then."""
-        self.catalogue.own_fingerprints |= frozenset(origin.fingerprint for origin in origins())
+        found = frozenset(origin.fingerprint for origin in origins())
+        self.catalogue.own_fingerprints |= found  # what another library found meanwhile stays
 
     # ------------------------------------------------------------------ what there is
 
