@@ -12,9 +12,13 @@ from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.registry import AT, backend
 from dojo_core.targets.registry import target as target_named
 
+# Of a naive run: a tenth of a second, or a few. A game's first time is there within three seconds then, its
+# first faster move within six (python -m benchmarks.app); of 1.6 GFLOP one run takes four seconds.
+FIRST_FLOPS = 1.1e8
+
 
 def named_game(wanted: str, shape: str = "", target: str = DEFAULT_TARGET, policy: str = POLICIES[0]) -> Game:
-    """A game at the start of a kernel: ``softmax``, at the first shape that its target has room for,
+    """A game at the start of a kernel: ``softmax``, at the shape that a game begins with (``first_shape``),
     ``softmax:1024x512``, or a network's layer. Raises ValueError with a sentence."""
     name, sizes = kernels.kernel_and_shape(wanted, shape)
     kernel = kernels.get(name)
@@ -23,10 +27,12 @@ def named_game(wanted: str, shape: str = "", target: str = DEFAULT_TARGET, polic
 
 
 def first_shape(kernel: Kernel, on: Target) -> Shape:
-    """The shape that a kernel begins with on a target: its own first, or less where the memory is little."""
+    """The shape that a kernel begins with on a target: its own first, or less where the memory is little, or
+    where a run of the naive program would keep a player waiting."""
     if on.memory_bytes is None:
-        return kernel.shapes[0]
-    return kernel.within(on.memory_bytes * DTYPE_BYTES["f32"] / DTYPE_BYTES[on.kernel_float])
+        return kernel.within(flops=FIRST_FLOPS)
+    memory = on.memory_bytes * DTYPE_BYTES["f32"] / DTYPE_BYTES[on.kernel_float]
+    return kernel.within(memory, FIRST_FLOPS)
 
 
 def begun(program: Program, kernel: str | None, shape: str, target: str, policy: str) -> Game:

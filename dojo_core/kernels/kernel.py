@@ -77,10 +77,10 @@ class Kernel:
             raise ValueError(sentence)
         return shape
 
-    def within(self, memory: float) -> Shape:
-        """The first shape, its largest sizes halved until the start program's arrays take few enough bytes;
-        the smallest shape that this leads to, where none does."""
-        return _within(self, memory)
+    def within(self, memory: float = math.inf, flops: float = math.inf) -> Shape:
+        """The first shape, its largest sizes halved until the start program's arrays take few enough bytes
+        and a run few enough FLOPs; the smallest shape that this leads to, where none does."""
+        return _within(self, memory, flops)
 
     def _array_bytes(self, shape: Shape) -> float:
         """What the arrays of the start program take, read off its lines: nothing else of it is needed."""
@@ -106,10 +106,10 @@ class Kernel:
 
 
 @lru_cache(maxsize=1024)
-def _within(kernel: Kernel, memory: float) -> Shape:
+def _within(kernel: Kernel, memory: float, flops: float) -> Shape:
     """Kept: whoever sees the start screen asks for every kernel on every target."""
     shape = kernel.shapes[0]
-    while kernel._array_bytes(shape) > memory:
+    while kernel._array_bytes(shape) > memory or kernel.flops(shape) > flops:
         halves = (
             (*shape[:k], shape[k] // 2, *shape[k + 1 :])
             for k in sorted(range(len(shape)), key=lambda k: -shape[k])

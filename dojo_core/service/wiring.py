@@ -16,12 +16,14 @@ from dojo_core import kernels
 from dojo_core.bench import roofline
 from dojo_core.bench.roofline import Roofline
 from dojo_core.codegen.code import NotGeneratable
+from dojo_core.kernels import Kernel
 from dojo_core.kernels.work import work_of
 from dojo_core.measure.load import machine_now
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records, SavedGame
+from dojo_core.opening import first_shape
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
 from dojo_core.service import KernelCard, Service
@@ -35,7 +37,7 @@ from dojo_core.service.takeaway import parts
 from dojo_core.service.view import Json, code_lines, profile_view
 from dojo_core.system import yield_to_others
 from dojo_core.targets.measurers import Measurers
-from dojo_core.targets.registry import backend, backends
+from dojo_core.targets.registry import backend, backends, target
 
 log = logging.getLogger(__name__)
 
@@ -103,22 +105,23 @@ def _saved(game: SavedGame) -> SavedText:
     return SavedText(game.id, game.player, game.title, game.kernel, game.text, game.updated)
 
 
+def _card(kernel: Kernel) -> KernelCard:
+    """A kernel as the start screen offers it: at the shape that a game begins with; beside it those of the
+    benchmarks and of networks' layers."""
+    first = "x".join(map(str, first_shape(kernel, target(DEFAULT_TARGET))))
+    usual = ["x".join(map(str, shape)) for shape in kernel.shapes]
+    layers = [(layer.name, layer.shape) for layer in kernels.layers_of(kernel.name)]
+    offered = [(shape, "of the benchmarks") for shape in usual if shape != first]
+    return KernelCard(
+        kernel.name, kernel.group, kernel.formula, first, "x".join(kernel.parameters), (*offered, *layers)
+    )
+
+
 class KernelLibrary:
     """The kernels that come with the Dojo."""
 
     def cards(self) -> list[KernelCard]:
-        all_kernels = [kernels.get(name) for name in kernels.names()]
-        return [
-            KernelCard(
-                k.name,
-                k.group,
-                k.formula,
-                "x".join(map(str, k.shapes[0])),
-                "x".join(k.parameters),
-                tuple((layer.name, layer.shape) for layer in kernels.layers_of(k.name)),
-            )
-            for k in all_kernels
-        ]
+        return [_card(kernels.get(name)) for name in kernels.names()]
 
     def start(self, kernel: str, shape: str) -> Program:
         known = kernels.get(kernel)

@@ -65,7 +65,7 @@ class StartView {
     if (games.length || !first) return "";
     return el("div", { class: "newcomer" },
       el("button", { class: "primary", type: "button", onclick: () => this.board.send("start", { kernel: first.name, shape: this.fitting[first.name] || first.shape, ...this.chosen() }) }, `Play ${first.name}`),
-      el("span", { class: "quiet" }, "A good first game. A first faster program takes about a minute."));
+      el("span", { class: "quiet" }, "A good first game. A first faster program takes some seconds."));
   }
 
   /** All kernels, and a field that leaves those whose name, formula or group has what is typed. */
