@@ -15,6 +15,7 @@ from dojo_core.service import Service
 from dojo_core.service.takeaway import parts
 from dojo_core.service.wiring import RecordStore
 from dojo_core.sharing import open_link
+from dojo_core.study.study import read_study
 from tests.stand_ins import TEXT, Kernels, NoisyBench, Page, move_of
 
 JOIN = "join_scopes t@0"
@@ -38,6 +39,8 @@ def test_each_part_is_of_the_position_on_the_board(service: Service) -> None:
         example = archive.read("dojo_kernels/README.md").decode()
     assert taken["library"]["use"] in example and "y = torch_ops.pair(x)" in example
     assert "reuse_dims" in taken["game"]["text"]
+    (game,) = read_study(taken["study"]["text"], Path(taken["study"]["name"])).games
+    assert [str(p.move) for p in game.main_line(0)[1:]] == [JOIN, "reuse_dims t 0"]
 
     page.send("received")
     assert page.feed["taken"] is None

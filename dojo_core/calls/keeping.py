@@ -23,11 +23,13 @@ from dojo_core.calls.words import (
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.export import DEFAULT_NAME, Library, NotExported, library, of_game, zipped
 from dojo_core.files import naming
+from dojo_core.game import Game
 from dojo_core.service.changes import copied
 from dojo_core.service.players import Table
 from dojo_core.service.takeaway import file_name
 from dojo_core.sharing import line_text, link
 from dojo_core.story.page import move_table
+from dojo_core.study.writing import of_game as study_of
 
 LARGEST = 400_000  # characters of a library's files in an answer
 
@@ -54,8 +56,9 @@ def study(
     desk: Desk,
     game: GameId,
     form: Annotated[
-        Literal["story", "game", "line", "link"],
-        "the line as Markdown with its times; the game, or its line, as a text that open reads; an address",
+        Literal["story", "study", "game", "line", "link"],
+        "the line as Markdown with its times; the beginnings of a study (dojo study); the game, or its line, "
+        "as a text that open reads; an address",
     ] = "story",
     at: At = None,
     page: Page = 1,
@@ -78,7 +81,8 @@ def study(
     if form == "story":
         lines = _story(desk, table, copy.cursor)
     else:
-        lines = (copy.to_text() if form == "game" else line_text(copy)).splitlines()
+        texts = {"game": Game.to_text, "line": line_text, "study": study_of}
+        lines = texts[form](copy).splitlines()
     shown, pages = paged(lines, page, LINES)
     following = (written("export", game=game),)
     if page < pages:

@@ -12,6 +12,7 @@ from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.service.view import Json
 from dojo_core.sharing import line_text, link
+from dojo_core.study.writing import of_game as study_of
 from dojo_core.targets.registry import backend
 
 
@@ -36,7 +37,8 @@ def parts(game: Game, records: Records | None = None) -> Json:
     - ``library``: ``name`` of a zip archive, ``zip`` (base64), ``use``: Python that calls its operator;
     - ``line``: the moves to here as a ``text`` that the start screen reads;
     - ``link``: ``text``, what stands after ``?g=``; not ``whole`` where the line is too long for one;
-    - ``game``: ``name`` and ``text`` of the game with its variations.
+    - ``game``: ``name`` and ``text`` of the game with its variations;
+    - ``study``: ``name`` and ``text`` of a study that goes through it, for words to be put between.
 
     A part that cannot be made has ``error``, a sentence, in place of its texts.
     """
@@ -49,6 +51,7 @@ def parts(game: Game, records: Records | None = None) -> Json:
         "line": {"text": line_text(game)},
         "link": {"text": linked or game.id, "whole": linked is not None},
         "game": {"name": f"{name}.line", "text": game.to_text()},
+        "study": {"name": f"{name}.md", "text": study_of(game)},
     }
 
 

@@ -39,7 +39,7 @@ class TakeAway {
     const { got } = this;
     put(this.heading, got ? `Take away ${got.title}, after ${plural(got.moves, "move")}` : "Take away");
     if (got === null) return this.list.replaceChildren(el("p", { class: "empty" }, "Writing it…"));
-    const { code, library, link, line, game } = got;
+    const { code, library, link, line, game, study } = got;
     const address = `${window.location.origin}${window.location.pathname.replace(/[^/]*$/, "")}?g=${link.text}`;
     const moves = plural(got.moves, "move");
     const archive = library.error ? null : () => blobOf(library.zip);
@@ -56,6 +56,8 @@ class TakeAway {
       this.part("The line as text", `The ${moves} to this position; pasted on the start screen they can be played again.`, [["Copy", () => this.copy(line.text)]]),
       this.part("The whole game", "With its variations, as a text that a person can read and mail, and paste on the start screen.",
         [["Copy", () => this.copy(game.text)], ["Download", () => this.save(game.name, new Blob([game.text]))]]),
+      this.part("A study", "The moves and variations as a text to put your words, notes and questions into: dojo study builds it into a page that opens anywhere.",
+        [["Copy", () => this.copy(study.text)], ["Download", () => this.save(study.name, new Blob([study.text]))]]),
       this.part("Picture of the chart", this.charted ? "Speed-up over moves, in the colours that you see." : "There is no chart yet: measure the game first.",
         this.charted && [["PNG", () => this.picture("png")], ["SVG", () => this.picture("svg")]]));
   }
