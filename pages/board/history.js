@@ -167,7 +167,8 @@ class Chart {
   tellBasis(feed) {
     const { yardstick } = feed;
     const simulated = this.board.data.game.unit === "cycles";
-    put(this.basis, yardstick && feed.start > 0 ? `against ${duration(feed.start)}${simulated ? "" : `, ${moment(yardstick.taken)}${yardstick.busy ? ", busy" : ""}`}` : "");
+    const basis = yardstick && feed.start > 0 ? [`against ${duration(feed.start)}`, !simulated && moment(yardstick.taken), !simulated && yardstick.busy && "busy"] : [];
+    put(this.basis, basis.filter(Boolean).join(", "));
     this.basis.title = yardstick ? `The start's time that speed-ups stand on, taken ${provenance(yardstick)}.` : "";
     const again = yardstick && yardstick.again;
     show(this.again, Boolean(again));
