@@ -2,7 +2,7 @@
 
 Four that start anew import all of it four times: forks share it, and its memory. In a fresh clone the
 bytecode of the tests, whose assertions are rewritten, is made once as well. xdist has no door for it: its
-workers are gateways of execnet, and these are given the pipes of a fork instead of those of a new interpreter.
+workers are gateways of execnet, and these get the pipes of a fork instead of those of a new interpreter.
 """
 
 from __future__ import annotations
