@@ -15,6 +15,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -83,12 +84,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if not whole or not specs or hasattr(config, "workerinput"):
         return
-    capture = config.pluginmanager.getplugin("capturemanager")
-    capture.resume_global_capture()  # as where tests are collected
-    for file in sorted(HERE.rglob("test_*.py")):
-        importlib.import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
-    capture.suspend_global_capture()
-    capture.read_global_capture()
+    # What is imported may keep the streams that it finds: those of this process are for what pytest says.
+    nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    with redirect_stdout(nowhere), redirect_stderr(nowhere):
+        for file in sorted(HERE.rglob("test_*.py")):
+            importlib.import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
     gc.freeze()
     forks: list[Fork] = []
     for _ in specs:
