@@ -17,8 +17,8 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.program.target import Target
 from dojo_core.service import Service, wiring
 from dojo_core.service.wiring import RecordStore
-from tests.bytecode import pytest_sessionstart
 from tests.distribution import installed
+from tests.forked import pytest_sessionstart
 from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
 from tests.stand_ins import Bench, Kernels
 from tests.workers import idle_workers, kept_workers
