@@ -20,6 +20,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import Implementation, TextContent
 
+from agents.doors.seats import USUAL
 from dojo_core.line import recorded_lines
 
 WITHIN = 1.05  # of the recorded line's time
@@ -32,6 +33,7 @@ class Player:
         self.calls = self.characters = 0
 
     async def ask(self, name: str, **arguments: Any) -> Any:
+        await asyncio.sleep(1 / USUAL.a_second)  # more calls are refused
         told = await self._client.call_tool(name, arguments)
         text = "".join(each.text for each in told.content if isinstance(each, TextContent))
         if told.is_error:
@@ -84,7 +86,8 @@ async def compared(kernel: str, seconds: float) -> None:
                 ("follows hints", follower, games[1]),
             ):
                 called = f"{player.calls} | {player.characters:,}" if player else "– | –"
-                end = await judge.ask("goto", game=game)
+                stands = (await judge.ask("goto", game=game))["position"]
+                end = await judge.ask("goto", game=game, position=stands)
                 told = await judge.ask("measure", game=game, seconds=seconds)
                 if told["state"] != "measured":
                     raise SystemExit(f"Not measured within {seconds:g} seconds: give more by --seconds.")
