@@ -1,9 +1,10 @@
-"""How far a player comes that has nothing but the tools of ``dojo mcp``: ``python -m benchmarks.mcp``.
+"""How far players come that have nothing but the tools of ``dojo mcp``: ``python -m benchmarks.mcp``.
 
-It is a script at the protocol's own client, over stdio, as a language model's program is: it opens softmax
-at the recorded line's shape, reads the line's moves in one game and plays them in another, from the start.
-Both ends are timed, each in turns with its own start, and the player's speed-up is told beside the line's.
-Also told: the tools called, and the characters of all answers, which a model would have to read.
+Each is a script at the protocol's own client, over stdio, as a language model's program is. They open softmax
+at the recorded line's shape and play from the start: one the moves of the line, which it reads in a game of
+it, the other what is hinted, until nothing is. All ends are timed, each in turns with its own start, and the
+players' speed-ups are told beside the line's. Also told: the tools called, and the characters of all answers,
+which a model would have to read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import Implementation, TextContent
 
+from agents.doors.seats import USUAL
 from dojo_core.line import recorded_lines
 
 WITHIN = 1.05  # of the recorded line's time
@@ -31,6 +33,7 @@ class Player:
         self.calls = self.characters = 0
 
     async def ask(self, name: str, **arguments: Any) -> Any:
+        await asyncio.sleep(1 / USUAL.a_second)  # more calls are refused
         told = await self._client.call_tool(name, arguments)
         text = "".join(each.text for each in told.content if isinstance(each, TextContent))
         if told.is_error:
@@ -48,6 +51,12 @@ async def plays(player: Player, game: str, moves: list[str]) -> None:
         assert played["stopped"] is None, played["stopped"]
 
 
+async def follows(player: Player, game: str) -> None:
+    """Plays what is hinted from where the game stands, to where nothing is."""
+    while (hint := await player.ask("hint", game=game))["source"] != "none":
+        await player.ask("play", game=game, moves=[hint["move"]])
+
+
 async def compared(kernel: str, seconds: float) -> None:
     known = recorded_lines()[kernel]
     with tempfile.TemporaryDirectory(prefix="dojo-mcp-") as home:
@@ -57,38 +66,40 @@ async def compared(kernel: str, seconds: float) -> None:
             env={**os.environ, "DOJO_HOME": home, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         async with Client(started, client_info=Implementation(name="benchmark", version="1")) as client:
-            player, judge = Player(client), Player(client)
+            judge, reader, follower = Player(client), Player(client), Player(client)
             recorded = (await judge.ask("open", line=kernel))["game"]
             tree = (await judge.ask("goto", game=recorded))["tree"]
             await judge.ask("goto", game=recorded, position=tree[-1]["position"])
-            begun = await player.ask("open", kernel=kernel, shape=known.shape, policy=known.policy)
-            theirs, moves = begun["game"], [each["move"] for each in tree if each["move"]]
-            await plays(player, theirs, moves)
+            games = [
+                (await player.ask("open", kernel=kernel, shape=known.shape, policy=known.policy))["game"]
+                for player in (reader, follower)
+            ]
+            await plays(reader, games[0], [each["move"] for each in tree if each["move"]])
+            await follows(follower, games[1])
             print(f"{kernel} {known.shape}, policy {known.policy}\n")
-            print("| | time | × the start |\n|---|---:|---:|")
-            speeds = []
-            for name, each, game in (
-                ("the recorded line", judge, recorded),
-                ("the player", player, theirs),
+            print("| | moves | tools called | characters read | time | × the start | of the line's time |")
+            print("|---|---:|---:|---:|---:|---:|---:|")
+            first, line = 0.0, ""
+            for name, player, game in (
+                ("the recorded line", None, recorded),
+                ("reads the line", reader, games[0]),
+                ("follows hints", follower, games[1]),
             ):
-                told = await each.ask("measure", game=game, seconds=seconds)
+                called = f"{player.calls} | {player.characters:,}" if player else "– | –"
+                stands = (await judge.ask("goto", game=game))["position"]
+                end = await judge.ask("goto", game=game, position=stands)
+                told = await judge.ask("measure", game=game, seconds=seconds)
                 if told["state"] != "measured":
                     raise SystemExit(f"Not measured within {seconds:g} seconds: give more by --seconds.")
                 speed, time = told["speedup"], told["outcome"]["seconds"]
-                speeds.append(speed["value"])
-                between = f"{speed['low']:.3g} to {speed['high']:.3g}"
-                print(f"| {name} | {1e3 * time:.3g} ms | {speed['value']:.3g} ({between}) |")
-            share = speeds[0] / speeds[1]
-            one, other = [
-                (await judge.ask("goto", game=game, position=position))["program"]
-                for game, position in ((recorded, tree[-1]["position"]), (theirs, len(moves)))
-            ]
-            verdict = "within 5%" if share <= WITHIN else "not within 5%"
-            same = "the same program" if one == other else "another program"
-            print(
-                f"\nThe player takes {share:.1%} of the line's time, {verdict}: {same}. It called "
-                f"{player.calls} tools and read {player.characters:,} characters."
-            )
+                first, line = first or speed["value"], line or end["program"]
+                share = first / speed["value"]
+                verdict = "within 5%" if share <= WITHIN else "not within 5%"
+                same = ", the same program" if player and end["program"] == line else ""
+                print(
+                    f"| {name} | {end['ply']} | {called} | {1e3 * time:.3g} ms | {speed['value']:.3g} "
+                    f"({speed['low']:.3g} to {speed['high']:.3g}) | {share:.1%}, {verdict}{same} |"
+                )
 
 
 def main() -> None:

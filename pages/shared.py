@@ -5,13 +5,11 @@ import secrets
 
 import streamlit as st
 
-from agents.passes import pass_moves
+from agents.passes import play_heuristic
 from dojo_core.faults import text_fault
-from dojo_core.game import Game
 from dojo_core.line import LINES_FOLDER
 from dojo_core.measure.catalogue import Catalogue
 from dojo_core.measure.places import data_directory
-from dojo_core.moves import Move
 from dojo_core.ownership import of_browser, of_login, of_visitor
 from dojo_core.program.expressions import TextError
 from dojo_core.service import Player, Refused, Service
@@ -26,15 +24,10 @@ from pages.access import is_private, secret_in
 MEASURE = "DOJO_MEASURE"  # 0 by ``dojo app --no-measure``
 
 
-def advise(game: Game) -> tuple[Move, ...]:
-    """What hints say where no measured move is faster."""
-    return pass_moves(game, "heuristic")
-
-
 @st.cache_resource(show_spinner=False)
 def the_service() -> Service:
     """Made at the first visit."""
-    service = open_service(LINES_FOLDER, advise, is_private(), os.environ.get(MEASURE) != "0")
+    service = open_service(LINES_FOLDER, play_heuristic, is_private(), os.environ.get(MEASURE) != "0")
     settle()
     return service
 

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from agents.passes import pass_moves
+from agents.passes import play_heuristic
 from dojo_core import kernels
 from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.records import Records
-from dojo_core.moves import parse_move
+from dojo_core.program.text import parse
 from dojo_core.service import Service
+from dojo_core.service.hints import DETOURS, STARTS, Adviser
 from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from tests.stand_ins import Bench, Kernels, Page
+from tests.tiny import TINY
 
 LIMIT = Roofline(1e-4, 2e-5, 512, 1e6, "1 read and 1 written", 5e10)
 
@@ -48,6 +50,12 @@ def measured_limits() -> list[str]:
     return []
 
 
+def joining(game: Game) -> None:
+    """A pass that joins the two nests of ``pair``."""
+    if len(game.current.program.body) > 1:
+        game.play("join_scopes t@0")
+
+
 @pytest.fixture
 def helped(tmp_path: Path, bench: Bench, measured_limits: list[str]) -> Iterator[Service]:
     """A service with a pass that would join, and a machine whose limit is known."""
@@ -56,7 +64,7 @@ def helped(tmp_path: Path, bench: Bench, measured_limits: list[str]) -> Iterator
         Kernels(),
         lambda: bench,
         limits=Limits(measured_limits),
-        advise=lambda game: [parse_move("join_scopes t@0")] if len(game.current.program.body) > 1 else [],
+        advise=joining,
     )
     yield made
     bench.gate.set()
@@ -81,7 +89,11 @@ def test_a_hint_of_a_pass_tells_kind_then_place_then_move(helped: Service) -> No
     page.send("play", move="join_scopes t@0")
     assert page.feed["hint"] is None
     page.send("hint")
-    page.until(lambda: page.feed["hint"]["source"] == "none")
+    assert page.feed["hint"]["source"] == "none"
+    # and what it planned is there at once
+    page.send("take_back")
+    page.send("hint")
+    assert page.feed["hint"]["source"] == "pass"
 
 
 def test_a_measured_improvement_is_hinted_before_any_pass_is_asked(helped: Service) -> None:
@@ -169,8 +181,64 @@ def test_a_game_for_a_gpu_begins_from_a_card(tmp_path: Path, bench: Bench) -> No
 
 
 def test_the_heuristic_pass_has_a_first_move_on_both_kinds_of_target() -> None:
-    program = kernels.get("softmax").program((96, 32))
     for target in ("cpu", "cuda"):
-        game = Game.new(program, "softmax", "96x32", target)
-        moves = pass_moves(game, "heuristic")
-        game.play(moves[0])  # raises where it is not legal
+        game = begun("softmax", (96, 32), target)
+        hint = Adviser(play_heuristic).hint(game)
+        game.play(hint.move)  # raises where it is not legal
+
+
+def begun(kernel: str, shape: tuple[int, ...], target: str = "cpu") -> Game:
+    return Game.new(
+        kernels.get(kernel).program(shape), kernel, "x".join(map(str, shape)), target, "algebraic"
+    )
+
+
+def followed(adviser: Adviser, game: Game) -> list[str]:
+    """What is hinted, and played, from a game's cursor on."""
+    played: list[str] = []
+    while (hint := adviser.hint(game)).source != "none":
+        game.play(hint.move)
+        played.append(hint.move)
+    return played
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "layernorm", "matmul"])
+def test_who_follows_hints_plays_the_line_of_the_pass_to_its_end(kernel: str) -> None:
+    alone, game = begun(kernel, TINY[kernel]), begun(kernel, TINY[kernel])
+    moves = play_heuristic(alone)
+    assert len(followed(Adviser(play_heuristic), game)) == moves
+    assert game.current.program.hash == alone.current.program.hash
+    # asked for the first time in the middle, as after a restart, it goes on as before
+    game.goto(moves // 2)
+    assert len(followed(Adviser(play_heuristic), game)) == moves - moves // 2
+
+
+def test_hints_go_on_and_end_where_a_player_has_left_their_line() -> None:
+    adviser, game = Adviser(play_heuristic), begun("softmax", TINY["softmax"])
+    followed(adviser, game)
+    game.goto(8)
+    game.play("split_scope m@0 2")
+    alone = Game.new(parse(game.current.program.text), policy=game.policy)
+    assert len(followed(adviser, game)) == play_heuristic(alone)
+    assert game.current.program.hash == alone.current.program.hash
+
+
+def test_the_lines_that_are_kept_are_bounded() -> None:
+    asked: list[Game] = []
+    adviser = Adviser(asked.append)  # a pass that plays nothing
+    games = [begun("fill", (1 << 20, 1 + n)) for n in range(STARTS + 1)]
+    for game in games:
+        assert adviser.hint(game).source == "none"
+    assert len(asked) == STARTS + 1
+    adviser.hint(games[0])
+    assert len(asked) == STARTS + 2  # it was forgotten, and is planned anew
+    asked.clear()
+    for n in range(DETOURS + 1):
+        games[0].play(f"split_scope y@0 {2 << n}", at=0)
+        adviser.hint(games[0])
+    assert len(asked) == DETOURS + 1
+    for position in (0, DETOURS + 1):
+        games[0].goto(position)
+        assert adviser.known(games[0]) is not None
+    games[0].goto(1)
+    assert adviser.known(games[0]) is None

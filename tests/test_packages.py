@@ -112,12 +112,12 @@ def test_the_page_shows_what_the_package_has() -> None:
 
 IN_THE_APP = """
 import json, sys, time
-from agents.passes import pass_moves
+from agents.passes import play_heuristic
 from dojo_core.line import LINES_FOLDER
 from dojo_core.moves import apply
 from dojo_core.moves.examples import example
 from dojo_core.service.wiring import open_service
-service = open_service(LINES_FOLDER, lambda game: pass_moves(game, "heuristic"), local=True)
+service = open_service(LINES_FOLDER, play_heuristic, local=True)
 player = service.player("somebody")
 start = service.board(player)["start"]
 def send(**event):

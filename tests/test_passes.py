@@ -387,6 +387,18 @@ def test_passes_play_on_large_programs_that_look_up_what_they_have_made():
         assert pass_moves(Game.new(parse(text)), name)
 
 
+def test_a_sum_whose_copy_has_a_level_more_than_what_sets_it_is_left_as_it_is():
+    """A start that a person has played on: its nests share fewer scopes than tiles have."""
+    game = game_of("gemm", "4x6x8", "strict")
+    for move in (
+        "interchange t#1@1", "wrap t@0 1", "wrap t#1@0 1", "join_scopes t@0", "stage_write t t@0 acc",
+        "stage_read a acc#1@3 ap",
+    ):  # fmt: skip
+        game.play(move)
+    assert play_pass(game, "heuristic")
+    assert "ap[" in game.current.program.text
+
+
 @pytest.mark.parametrize("name", ["naive", "greedy", "heuristic"])
 def test_a_pass_plays_around_sums_that_are_scattered(name):
     """Their rows lie where an array says: no tiles, but lanes."""

@@ -15,13 +15,11 @@ from starlette.types import ASGIApp
 from agents.doors.gate import BadToken, the_token
 from agents.doors.http import api
 from agents.doors.seats import USUAL, Allowance, Seats
-from agents.passes import pass_moves
+from agents.passes import play_heuristic
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import Failure, err, out
 from dojo_core.extras import need
-from dojo_core.game import Game
 from dojo_core.line import LINES_FOLDER
-from dojo_core.moves import Move
 from dojo_core.service.wiring import open_service
 
 API_PORT = 8600
@@ -84,12 +82,8 @@ def serve(
 @contextmanager
 def open_seats(by: str, allowance: Allowance = USUAL, exports: Path | None = None) -> Iterator[Seats]:
     """Seats at this user's games, closed at the end."""
-
-    def advise(game: Game) -> tuple[Move, ...]:
-        return pass_moves(game, "heuristic")
-
     # Nothing is measured before somebody asks: a door may stand open all day.
-    service = open_service(LINES_FOLDER, advise, measure=False)
+    service = open_service(LINES_FOLDER, play_heuristic, measure=False)
     seats = Seats(service, by, allowance, exports)
     try:
         yield seats

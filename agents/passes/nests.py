@@ -64,6 +64,8 @@ def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | N
     """Join two nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
     shared = nests[0]
     if len(nests) == 2:
+        if len(nests[0]) != len(nests[1]):
+            raise NoSuchPlace("The nests have not as many scopes to share.")
         for one, other in zip(*nests, strict=True):
             while sketch.path(other)[-1] - sketch.path(one)[-1] > 1:  # bring the initialisation to the sum
                 sketch.play("reorder", sketch.place(sketch.path(one)))

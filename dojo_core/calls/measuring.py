@@ -217,8 +217,9 @@ def hint(
     """What the heuristic pass would play at a position, by the program's structure alone; nothing is
     measured.
 
-    Data: ``game``, ``position``, ``source`` (``pass``, or ``none`` where it would play nothing),
-    ``kind``, ``words``, and by level ``place``, ``paths`` and ``move``.
+    Hints that are played one after the other go along its line to the end. Data: ``game``, ``position``,
+    ``source`` (``pass``, or ``none`` where it would play nothing), ``kind``, ``words``, and by level
+    ``place``, ``paths`` and ``move``.
     """
     table = desk.table(game)
     with table.lock:

@@ -14,7 +14,7 @@ from dojo_core.program.tree import Program
 from dojo_core.service.analysis import Analyses, Analysis, likelihood
 from dojo_core.service.changes import copied
 from dojo_core.service.courtesy import Courtesy
-from dojo_core.service.hints import Advise, Hint, advised_hint, measured_hint
+from dojo_core.service.hints import Advise, Adviser, Hint, measured_hint
 from dojo_core.service.lanes import Lanes
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import Task
@@ -76,7 +76,7 @@ class Attention:
         self._store = store
         self._assemble = assemble
         self._limits = limits
-        self._advise = advise
+        self._adviser = None if advise is None else Adviser(advise)
         self._idle = idle
         self._profile = profile
         self._analyses = Analyses()
@@ -196,7 +196,7 @@ class Attention:
 
     def advised(self, game: Game) -> Hint | None:
         """What a pass would play at a game's cursor; None where there is no pass to ask."""
-        return None if self._advise is None else advised_hint((game.id, game.cursor), game, self._advise)
+        return None if self._adviser is None else self._adviser.hint(game)
 
     def _late(
         self, player: Player, table: Table, analysis: Analysis, part: str, make: Callable[[], Any]
@@ -272,19 +272,23 @@ class Attention:
             speeds = queue.speeds(table.key, at_hash, hashes, steady)
             moves = [str(s.move) for s in successors]
             hint = measured_hint(at, analysis, dict(zip(moves, speeds, strict=True)))
-            if hint is None and self._advise is not None:
-                player.hint = Hint(at, "waiting")
-                player.expect()
-                copy, advise = copied(table.game), self._advise
-                self._scout.add(lambda: self._ask(player, at, copy, advise))
-                return
+            adviser = self._adviser
+            if hint is None and adviser is not None:
+                hint = adviser.known(table.game)
+                if hint is None:
+                    player.hint = Hint(at, "waiting")
+                    player.expect()
+                    copy = copied(table.game)
+                    self._scout.add(lambda: self._ask(player, copy, adviser))
+                    return
             player.hint = hint or Hint(at, "none")
 
-    def _ask(self, player: Player, at: tuple[str, int], game: Game, advise: Advise) -> None:
+    def _ask(self, player: Player, game: Game, adviser: Adviser) -> None:
         """What a pass would play, unless the player has gone on meanwhile."""
+        at = (game.id, game.cursor)
         hint = Hint(at, "none")
         try:
-            hint = advised_hint(at, game, advise)
+            hint = adviser.hint(game)
         except Exception:
             log.exception("no advice for\n%s", game.current.program.text)
         finally:
