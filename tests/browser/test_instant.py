@@ -82,7 +82,7 @@ def test_a_move_under_the_pointer_is_played_at_once_and_a_refusal_takes_it_back(
     page = small_board
     with page.expect_response(lambda answer: answer.url.endswith("/exchange") and '"ahead"' in answer.text()):
         page.locator(f'.row[data-move="{MOVE}"]').hover()
-    page.wait_for_timeout(50)
+    page.wait_for_timeout(250)  # what came is kept
     door = Door(page)
     try:
         door.mode = "held"
