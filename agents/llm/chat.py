@@ -159,7 +159,7 @@ class Chat:
                 raise self._refused(error, key) from None
         except (OSError, http.client.HTTPException) as fault:
             raise _Passing(_cause(fault)) from None
-        return self._answer(data, key, messages)
+        return self._answer(_without(data, key), key, messages)
 
     def _refused(self, error: urllib.error.HTTPError, key: str) -> Exception:
         """What a status means."""
