@@ -159,7 +159,7 @@ class Chat:
                 raise self._refused(error, key) from None
         except (OSError, http.client.HTTPException) as fault:
             raise _Passing(_cause(fault)) from None
-        return self._answer(_without(data, key), messages)
+        return self._answer(_without(data, key), key, messages)
 
     def _refused(self, error: urllib.error.HTTPError, key: str) -> Exception:
         """What a status means."""
@@ -180,7 +180,7 @@ class Chat:
             return PlayerFailed(f"{self._who} sends elsewhere ({error.code}): name that address itself.")
         return PlayerFailed(f"{told}. Check the address, which ends before /chat/completions, and the model.")
 
-    def _answer(self, data: bytes, messages: Sequence[Message]) -> Answer:
+    def _answer(self, data: bytes, key: str, messages: Sequence[Message]) -> Answer:
         try:
             answer = read_object(data, LARGEST)
             message = answer["choices"][0]["message"]
@@ -191,6 +191,7 @@ class Chat:
             raise _Passing(f"answers what is no answer: {wrong}") from None
         except (KeyError, IndexError, TypeError, AttributeError):
             raise _Passing("answers JSON without choices[0].message.content") from None
+        words = _without(words.encode("utf-8", "surrogatepass"), key).decode("utf-8", "surrogatepass")
         usage = answer.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         read, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))

@@ -78,6 +78,8 @@ def compare(game: Game, *others: str, rounds: int = 5) -> Comparison:
     """
     if not backend(game.target).native:
         raise ValueError(f"Comparisons are of this computer's processor, not of {game.target}.")
+    if rounds < 1:
+        raise ValueError(f"A comparison takes at least one round, not {rounds}.")
     position, count = game.current, len(game.line()) - 1
     contenders = [
         Contender("program", "this position", position.program.text, policy=game.policy, moves=count)

@@ -60,9 +60,11 @@ def show(
 ) -> Program | Listing:
     """A position's program, the code that is generated from it (C for a processor), or its assembly.
 
-    ``at``: the position's number, by default where the game stands. Raises KeyError where there is none of
-    that number, ValueError with a sentence where there is no such text.
+    ``at``: the position's number, by default where the game stands. Raises ValueError with a
+    sentence where there is none of that number, or no such text.
     """
+    if at is not None and at not in game.positions:
+        raise ValueError(f"There is no position {at}: the game has 0 to {max(game.positions)}.")
     position = game.current if at is None else game.positions[at]
     on = backend(game.target)
     if what == "program":

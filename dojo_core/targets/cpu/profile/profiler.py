@@ -136,6 +136,8 @@ class _Profiler:
         added = whole * median(ratios)
         times: dict[Path, float] = {(): whole}
         for _ in range(LEVELS):
+            if not reading.whole:  # shorter than the clock's ticks tell: the model parts it
+                break
             times |= {path: whole * ticks / reading.whole for path, ticks in reading.parts.items()}
             paths = due(self.program, inherited(self.program, times), self.threads)
             if not paths:
@@ -194,6 +196,8 @@ class _Profiler:
         samples = self._count([usual_counter, other_counter], ROUNDS)
         before = _best(usual, samples[0], self.repeats)
         after = _best(without, samples[1], self.repeats)
+        if not before.whole:
+            return {}
         return {p: whole * max(before.parts[p] - after.parts[p], 0.0) / before.whole for p in paths}
 
     def _pipeline(self) -> Pipeline | None:
