@@ -94,11 +94,11 @@ async def compared(kernel: str, seconds: float) -> None:
                 speed, time = told["speedup"], told["outcome"]["seconds"]
                 first, line = first or speed["value"], line or end["program"]
                 share = first / speed["value"]
-                verdict = "within 5%" if share <= WITHIN else "not within 5%"
+                verdict = ", not within 5%" if share > WITHIN else ""
                 same = ", the same program" if player and end["program"] == line else ""
                 print(
                     f"| {name} | {end['ply']} | {called} | {1e3 * time:.3g} ms | {speed['value']:.3g} "
-                    f"({speed['low']:.3g} to {speed['high']:.3g}) | {share:.1%}, {verdict}{same} |"
+                    f"({speed['low']:.3g} to {speed['high']:.3g}) | {share:.1%}{verdict}{same} |"
                 )
 
 
