@@ -16,7 +16,7 @@ from agents.cli import app
 from agents.jobs.journal import event_line, read_entry
 from agents.jobs.spec import JobSpec
 from agents.llm import player, settings
-from agents.llm.chat import Chat, Unheard
+from agents.llm.chat import Chat, Unheard, _unescaped, _without
 from agents.llm.options import filled
 from agents.llm.prompt import ROOM, RULES, View, listed, question
 from agents.llm.reply import NoChoice, choice_of, cleaned
@@ -390,3 +390,9 @@ def test_a_folder_without_a_model_is_told_so(tmp_path: Path):
     assert "has no model that transformers loads" in model.unfit(game())
     with pytest.raises(PlayerFailed, match="has no model that transformers loads"):
         played(model)
+
+
+@pytest.mark.parametrize("said", [rb"sk-abc/def12", rb"sk-abc\/def12", rb"\u0073k-abc\u002fdef12"])
+def test_a_key_that_a_refusal_repeats_is_found_however_it_is_escaped(said: bytes) -> None:
+    told = _without(_unescaped(b'{"error": "no key ' + said + b'", "cut of'), "sk-abc/def12")
+    assert told == b'{"error": "no key [key]", "cut of'

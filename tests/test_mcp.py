@@ -171,12 +171,14 @@ def junk(drawn: random.Random, game: str) -> Any:
 
 def test_one_client_may_not_ask_for_everything_at_once(tmp_path: Path) -> None:
     async def asked() -> None:
-        with seated(tmp_path, "MCP", Bench(), Allowance(pending=3)) as seats:
-            async with client(seats) as player:
-                results = await asyncio.gather(*(player.call_tool("kernels", {}) for _ in range(12)))
-        refused = [text_of(each) for each in results if each.is_error]
-        assert refused and all("as many as may" in each for each in refused)
-        assert any(not each.is_error for each in results)
+        for allowance, told in (
+            (Allowance(pending=0), "as many as may"),
+            (Allowance(in_all=0), "of all clients"),
+        ):
+            with seated(tmp_path, "MCP", Bench(), allowance) as seats:
+                async with client(seats) as player:
+                    refused = await player.call_tool("kernels", {})
+            assert refused.is_error and told in text_of(refused)
 
     asyncio.run(asked())
 

@@ -24,13 +24,15 @@ MOST_CLIENTS = 32  # desks kept; of another one's client nothing is lost but its
 @dataclass(frozen=True)
 class Allowance:
     """What a client may ask: calls that have begun and are not answered, calls a second on average and in a
-    row, seconds that it waits for an answer. ``at_once``: calls worked on, of all clients together."""
+    row, seconds that it waits for an answer. Of all clients together, whatever names they give themselves:
+    ``at_once``, calls worked on, and ``in_all``, calls that wait or are worked on."""
 
     pending: int = 16
     a_second: float = 20.0
     in_a_row: int = 60
     seconds: float = 360.0
     at_once: int = 4
+    in_all: int = 64
 
 
 USUAL = Allowance()
@@ -87,6 +89,8 @@ class Seats:
     ) -> None:
         self._service, self._by, self._allowance, self._exports = service, by, allowance, exports
         self._seats: OrderedDict[str, Seat] = OrderedDict()
+        self._in_all = 0
+        self._counting = threading.Lock()
         self._workers = ThreadPoolExecutor(allowance.at_once, thread_name_prefix="call")
 
     def seat(self, client: str) -> Seat:
@@ -106,17 +110,26 @@ class Seats:
 
     async def at_desk(self, client: str, do: Callable[[Desk], T]) -> T:
         """What ``do`` makes at the client's desk, in a thread. Raises Busy, Late, and what ``do`` raises."""
-        seat = self.seat(client)
-        seat.take()
+        with self._counting:
+            if self._in_all >= self._allowance.in_all:
+                raise Busy(f"{self._in_all} calls of all clients wait: ask again in a moment.", 1.0)
+            seat = self.seat(client)
+            seat.take()
+            self._in_all += 1
         work: Future[T] = self._workers.submit(do, seat.desk)
         # When it is done, not when the client stops waiting: it is worked on until then.
         work.add_done_callback(seat.give_back)
+        work.add_done_callback(self._done)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(work), self._allowance.seconds)
         except TimeoutError:
             raise Late(
                 f"This takes longer than {self._allowance.seconds:g} seconds. It goes on: look again later."
             ) from None
+
+    def _done(self, _: object) -> None:
+        with self._counting:
+            self._in_all -= 1
 
     def close(self) -> None:
         self._workers.shutdown(wait=False, cancel_futures=True)

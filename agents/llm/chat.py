@@ -164,7 +164,7 @@ class Chat:
     def _refused(self, error: urllib.error.HTTPError, key: str) -> Exception:
         """What a status means."""
         try:
-            said = _without(error.read(2000), key).decode("utf-8", "replace")
+            said = _without(_unescaped(error.read(2000)), key).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException):
             said = ""
         words = " ".join("".join(c if c.isprintable() else " " for c in said).split())[:300]
@@ -201,6 +201,13 @@ class Chat:
         if written is None:
             written = estimated(words)
         return Answer(words, read, written, counted, self.settings.cost(read, written))
+
+
+def _unescaped(data: bytes) -> bytes:
+    """What people read of JSON, cut off somewhere perhaps: a key is found however it was escaped."""
+    text = data.decode("utf-8", "replace")
+    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text)
+    return re.sub(r"\\(.)", r"\1", text).encode("utf-8", "replace")
 
 
 def _without(data: bytes, key: str) -> bytes:

@@ -113,7 +113,7 @@ def _story(desk: Desk, table: Table, at: int) -> list[str]:
     ]  # fmt: skip
 
 
-@call()
+@call(changes=True)
 def export(
     desk: Desk,
     game: GameId,

@@ -55,6 +55,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             page, status = self.server.page(), 200
         except Unbuilt as fault:
             page, status = _FAULT.format(escape(str(fault))).encode(), 500
+        except Exception:
+            log.exception("a study was not built")
+            page, status = _FAULT.format("A fault of the Dojo, noted in its log.").encode(), 500
         return self._answer(status, page, "text/html; charset=utf-8")
 
     def _answer(self, status: int, content: bytes, kind: str = "text/plain; charset=utf-8") -> None:

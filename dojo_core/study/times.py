@@ -73,7 +73,9 @@ def read_times(text: str) -> list[Times]:
         content = read_object(text, LARGEST)
         if content.get("dojo times") != VERSION or not isinstance(content.get("machines"), list):
             raise ValueError('it does not begin with "dojo times": 1')
-        return [_read(each) for each in content["machines"][:MOST_MACHINES]]
+        if len(content["machines"]) > MOST_MACHINES:
+            raise ValueError(f"more than {MOST_MACHINES} machines")
+        return [_read(each) for each in content["machines"]]
     except (NotJson, ValueError, KeyError, TypeError, AttributeError) as fault:
         raise TextError(
             f"these are no times of a study ({fault})", "Take them again: dojo study time"
