@@ -266,7 +266,8 @@ class MovesPane {
     const row = event.target.closest("[data-move]");
     if (!row) return;
     const text = row.dataset.move;
-    if (event.target.closest(".apply")) return this.play(text);
+    // The second click of a double one plays nothing: it may meet a move of the position that the first one led to.
+    if (event.target.closest(".apply")) return event.detail > 1 ? undefined : this.play(text);
     this.choose(text);
   }
 

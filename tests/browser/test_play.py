@@ -97,7 +97,8 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any)
 
 def test_a_double_click_plays_one_move(small_board: Any) -> None:
     page = small_board
-    page.locator(f'.row[data-move="{MOVE}"] .apply').dblclick()
+    # slow, too: the board has the next position by the second click, and another move under the pointer
+    page.locator(f'.row[data-move="{MOVE}"] .apply').dblclick(delay=120)
     wait_for_entries(page, 2)
     time.sleep(1.5)
     assert len(entries(page)) == 2
