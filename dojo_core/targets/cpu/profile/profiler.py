@@ -224,10 +224,8 @@ class _Profiler:
     ) -> Part:
         around = [path[:depth] for depth in range(1, len(path)) if path[:depth] in saved]
         # Of what is timed with others, as much goes away as of all of it.
-        timed = {
-            each: spared / times[each] for each, spared in saved.items() if each in around and times[each]
-        }
-        faults = seconds * sum(timed.values())
+        inside = [each for each in saved if each in around and times[each]]
+        faults = sum(saved[each] * seconds / times[each] for each in inside)
         faults += sum(spared for each, spared in saved.items() if each[: len(path)] == path)
         found = limits(work, rates, pipeline.model if pipeline is not None else "", faults)
         together = expected(work, rates)
