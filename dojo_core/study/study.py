@@ -92,9 +92,6 @@ class Study:
         """The games that its chapters go through, each once, in their order."""
         return list({id(chapter.game): chapter.game for chapter in self.chapters}.values())
 
-    def of_game(self, game: Game) -> list[Chapter]:
-        return [chapter for chapter in self.chapters if chapter.game is game]
-
 
 def is_study(text: str) -> bool:
     """Does a file say that it is a study?"""
