@@ -17,9 +17,10 @@ from dojo_core.moves.examples import WIDE
 from dojo_core.program.target import Target
 from dojo_core.service import Service, wiring
 from dojo_core.service.wiring import RecordStore
+from tests import forked, goldens
 from tests.distribution import installed
-from tests.forked import pytest_sessionstart
-from tests.goldens import golden, pytest_addoption, pytest_configure, pytest_terminal_summary
+from tests.forked import pytest_cmdline_main, pytest_runtestloop
+from tests.goldens import golden, pytest_configure, pytest_terminal_summary
 from tests.stand_ins import Bench, Kernels
 from tests.workers import idle_workers, kept_workers
 
@@ -29,9 +30,9 @@ __all__ = [
     "idle_workers",
     "installed",
     "kept_workers",
-    "pytest_addoption",
+    "pytest_cmdline_main",
     "pytest_configure",
-    "pytest_sessionstart",
+    "pytest_runtestloop",
     "pytest_terminal_summary",
 ]
 
@@ -46,6 +47,11 @@ for package in (dojo_core, agents):
         )
 
 look_seldom()
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    goldens.pytest_addoption(parser)
+    forked.pytest_addoption(parser, pluginmanager)
 
 
 def pytest_collection_finish() -> None:

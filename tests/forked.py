@@ -1,102 +1,301 @@
-"""pytest's workers as forks of one process that has imported the tests and what they test.
+"""The tests in several processes: forks of one that has imported and collected them.
 
-Four that start anew import all of it four times: forks share it, and its memory. In a fresh clone the
-bytecode of the tests, whose assertions are rewritten, is made once as well. xdist has no door for it: its
-workers are gateways of execnet, and these get the pipes of a fork instead of those of a new interpreter.
+Processes that start anew import and collect all of it each; forks share it, and its memory. Each is told a
+test and the one after it, whose fixtures it keeps, and answers with one message when the first has ended. A
+file is one process's, as what its tests share is made once, and so are tests marked with the same
+``xdist_group``. One that has nothing left takes half of what another has not begun of its file.
+
+``--numprocesses`` (``-n``) says how many; 0: none. The option is pytest-xdist's, which runs the tests in its
+own way where Linux is not, as a fork of what has threads may hang there, and with another ``--dist`` than
+``worksteal``. It need not be installed.
 """
 
 from __future__ import annotations
 
 import atexit
-import gc
-import importlib
 import os
 import signal
 import sys
-import traceback
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
+from warnings import WarningMessage
 
 import pytest
-from execnet import gateway_io
-from execnet.gateway_base import Popen2IO
-from execnet.gateway_io import popen_bootstrapline
 
-HERE = Path(__file__).parent
+PROCESSES = pytest.StashKey[int]()
+PATIENCE = 30  # seconds for fixtures to end in a process that is interrupted
 
 
-class Fork(Popen2IO):
-    """A worker, waiting for what execnet says first, and the pipes to it."""
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Those of pytest-xdist, where it is not."""
+    if not pluginmanager.has_plugin("xdist"):
+        parser.addoption("--numprocesses", type=int, default=0, help="processes that run the tests; 0: none")
+        parser.addoption("--dist", default="no", help="worksteal: how processes share the tests")
 
-    def __init__(self, others: Sequence[Fork]) -> None:
-        """``others``: those made before, whose pipes end with this process and not with its fork."""
-        to_read, to_write = os.pipe()
-        from_read, from_write = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            for pipe in (pipe for other in others for pipe in other._pipes):
-                pipe.close()
-            os.close(to_write)
-            os.close(from_read)
-            work(to_read, from_write)
-        os.close(to_read)
-        os.close(from_write)
-        self._pipes = os.fdopen(to_write, "wb"), os.fdopen(from_read, "rb")
 
-    def as_gateway(self, execmodel: Any) -> Fork:
-        super().__init__(*self._pipes, execmodel=execmodel)
-        return self
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """After pytest-xdist's, which then has nothing to distribute."""
+    options = config.option
+    if options.dist == "worksteal" and sys.platform == "linux" and not options.usepdb:
+        config.stash[PROCESSES] = options.numprocesses
+        options.dist, options.tx = "no", []
 
-    def wait(self) -> int | None:
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """None: pytest's own loop does it, or says why not."""
+    count = min(session.config.stash.get(PROCESSES, 0), len(session.items))
+    if not count or session.testsfailed or session.config.option.collectonly:
+        return None
+    Forks(session).run(count)
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+    return True
+
+
+class Plan:
+    """Which test comes next in which process; tests by their places among all."""
+
+    def __init__(self, items: Sequence[pytest.Item]) -> None:
+        groups: dict[str | Path, list[int]] = {}
+        self.undivided = set[int]()
+        for index, item in enumerate(items):
+            mark = item.get_closest_marker("xdist_group")
+            groups.setdefault(mark.args[0] if mark else item.path, []).append(index)
+            if mark:
+                self.undivided.add(index)
+        # What one process does alone begins first.
+        first = sorted(groups.values(), key=lambda group: group[0] not in self.undivided)
+        self._waiting = deque(map(deque, first))
+        self._begun: dict[int, deque[int]] = {}
+
+    def following(self, process: int) -> int | None:
+        mine = self._begun.setdefault(process, deque())
+        if not mine:
+            mine.extend(self._waiting.popleft() if self._waiting else self._taken())
+        return mine.popleft() if mine else None
+
+    def _taken(self) -> Iterator[int]:
+        """The latter half of what is left of a file of another process."""
+        others = (tests for tests in self._begun.values() if tests and tests[-1] not in self.undivided)
+        longest = max(others, key=len, default=deque[int]())
+        half = [longest.pop() for _ in range((len(longest) + 1) // 2)]
+        return reversed(half)
+
+    def put_back(self, process: int, tests: Sequence[int]) -> bool:
+        """What a process that died leaves; whether that is anything."""
+        left = deque([*tests, *self._begun.pop(process)])
+        if left:
+            self._waiting.appendleft(left)
+        return bool(left)
+
+
+@dataclass
+class Ended:
+    """What a process tells of a test that ended."""
+
+    reports: list[Any] = field(default_factory=list)
+    warnings: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What a process tells that Ctrl-C, or a test, told to stop."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Worker:
+    number: int
+    process: BaseProcess
+    connection: Connection
+    told: deque[int]  # the test that it runs, and the next one
+
+
+class Forks:
+    """The processes, as the one sees them that collected, and that says what comes of the tests."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self.session = session
+        self.plan = Plan(session.items)
+        self.begun = 0
+        self.workers: dict[Connection, Worker] = {}
+        self.folder = session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            reporter.showfspath = False  # a line for each change of file would be one for each test
+
+    def run(self, count: int) -> None:
         try:
-            return os.waitpid(self.pid, 0)[1]
-        except ChildProcessError:
-            return None
+            for _ in range(count):
+                self._start()
+            while self.workers:
+                for connection in wait(list(self.workers), timeout=1):
+                    self._hear(self.workers[connection])  # type: ignore[index]
+                for worker in list(self.workers.values()):
+                    # Its end of the pipe may be open still, in a process of its own.
+                    if not worker.process.is_alive() and not worker.connection.poll():
+                        self._gone(worker)
+        finally:
+            self._end()
 
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+    def _start(self) -> None:
+        here, there = get_context("fork").Pipe()
+        number, self.begun = self.begun, self.begun + 1
+        others = [*self.workers, here]  # which end with this process, and not with its fork
+        process = get_context("fork").Process(
+            target=work, args=(self.session, there, others, number, self.folder / f"gw{number}")
+        )
+        process.start()
+        there.close()
+        self.workers[here] = worker = Worker(number, process, here, deque())
+        self._tell(worker)
+        self._tell(worker)
+
+    def _tell(self, worker: Worker) -> None:
+        stop = self.session.shouldfail or self.session.shouldstop
+        test = None if stop else self.plan.following(worker.number)
+        if test is not None:
+            worker.told.append(test)
+        with suppress(ConnectionError):  # it died, which is heard
+            worker.connection.send(test)
+
+    def _hear(self, worker: Worker) -> None:
+        try:
+            told = worker.connection.recv()
+        except (EOFError, ConnectionError):
+            return self._gone(worker)
+        if isinstance(told, Stopped):
+            self.session.shouldstop = told.why
+            return
+        self._report(self.session.items[worker.told.popleft()], told)
+        if worker.told:
+            self._tell(worker)
+
+    def _report(self, item: pytest.Item, told: Ended) -> None:
+        config = self.session.config
+        config.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for warning in told.warnings:
+            config.hook.pytest_warning_recorded.call_historic(kwargs=warning)
+        for data in told.reports:
+            report = config.hook.pytest_report_from_serializable(config=config, data=data)
+            config.hook.pytest_runtest_logreport(report=report)
+        config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _gone(self, worker: Worker) -> None:
+        """It came to its end; or it died, which is a failure of the test that it ran, and another goes on."""
+        del self.workers[worker.connection]
+        worker.connection.close()
+        worker.process.join()
+        if not worker.told or self.session.shouldfail or self.session.shouldstop:
+            return
+        code = worker.process.exitcode or 0
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        ran, *rest = worker.told
+        item = self.session.items[ran]
+        died = pytest.TestReport(
+            item.nodeid, item.location, {}, "failed", f"The process that ran it died: {how}.", "call"
+        )
+        data = self.session.config.hook.pytest_report_to_serializable(config=self.session.config, report=died)
+        self._report(item, Ended([data]))
+        if self.plan.put_back(worker.number, rest):
+            self._start()
+
+    def _end(self) -> None:
+        """Those that are left, of a run that was interrupted, end with their fixtures."""
+        for worker in self.workers.values():
+            worker.connection.close()
+            if worker.process.is_alive() and worker.process.pid is not None:
+                os.kill(worker.process.pid, signal.SIGINT)
+        for worker in self.workers.values():
+            worker.process.join(PATIENCE)
+            worker.process.kill()
 
 
-def work(given: int, told: int) -> NoReturn:
-    """What ``python -c`` does with execnet's line, in a fork; ends the process."""
-    try:
-        os.dup2(given, 0)
-        os.dup2(told, 1)
-        os.close(given)
-        os.close(told)
-        sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
-        sys.modules["__main__"] = main = ModuleType("__main__")  # processes of multiprocessing run no pytest
-        exec(popen_bootstrapline, vars(main))
-        atexit._run_exitfuncs()
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(0)
+class Heard:
+    """A plugin that hears what pytest says of a test."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.ended = Ended()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
+        self.ended.reports.append(data)
+
+    def pytest_warning_recorded(
+        self,
+        warning_message: WarningMessage,
+        when: str,
+        nodeid: str,
+        location: tuple[str, int, str] | None,
+    ) -> None:
+        said = warning_message
+        known = said.category if said.category.__module__ == "builtins" else Warning  # which can be sent
+        plain = WarningMessage(str(said.message), known, said.filename, said.lineno)
+        told = {"warning_message": plain, "when": when, "nodeid": nodeid, "location": location}
+        self.ended.warnings.append(told)
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """In the process that starts workers for the whole suite, before it does (which it does last)."""
-    config = session.config
-    specs = config.getoption("tx", None)
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    if not whole or not specs or hasattr(config, "workerinput"):
+@contextmanager
+def captured(config: pytest.Config) -> Iterator[None]:
+    """What tests print, in files of this process: until then they are those of the one that was forked."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if capture is None:
+        yield
         return
-    # What is imported may keep the streams that it finds: those of this process are for what pytest says.
-    nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    with redirect_stdout(nowhere), redirect_stderr(nowhere):
-        for file in sorted(HERE.rglob("test_*.py")):
-            importlib.import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
-    gc.freeze()
-    forks: list[Fork] = []
-    for _ in specs:
-        forks.append(Fork(forks))
-    anew = gateway_io.create_io
+    capture.read_global_capture()
+    capture.stop_global_capturing()
+    capture.start_global_capturing()
+    try:
+        yield
+    finally:
+        capture.stop_global_capturing()
 
-    def create_io(spec: Any, execmodel: Any) -> Any:
-        """A worker that takes the place of one that died is started anew."""
-        return forks.pop().as_gateway(execmodel) if forks else anew(spec, execmodel)
 
-    gateway_io.create_io = create_io
+def work(
+    session: pytest.Session, connection: Connection, others: Sequence[Connection], number: int, folder: Path
+) -> None:
+    """In a fork: runs the tests that it is told; ``folder`` is for what they write."""
+    for other in others:
+        other.close()
+    config = session.config
+    config.workerinput = {"workerid": f"gw{number}"}  # type: ignore[attr-defined]  # as plugins look for it
+    os.environ["PYTEST_XDIST_WORKER"] = f"gw{number}"
+    config.option.basetemp = str(folder)
+    config._tmp_path_factory = pytest.TempPathFactory.from_config(config, _ispytest=True)  # type: ignore[attr-defined]
+    sys.modules["__main__"] = ModuleType("__main__")  # processes of multiprocessing run no pytest
+    atexit._clear()
+    config.pluginmanager.unregister(name="terminalreporter")
+    heard = Heard(config)
+    config.pluginmanager.register(heard)
+    heard.ended = Ended()  # without the warnings of before, which pytest tells each that comes
+    with captured(config):
+        try:
+            running = connection.recv()
+            while running is not None and not session.shouldfail and not session.shouldstop:
+                following = connection.recv()
+                after = None if following is None else session.items[following]
+                config.hook.pytest_runtest_protocol(item=session.items[running], nextitem=after)
+                told, heard.ended = heard.ended, Ended()
+                connection.send(told)
+                running = following
+        except (EOFError, ConnectionError):
+            pass  # the one that asks is gone
+        except (KeyboardInterrupt, pytest.exit.Exception) as fault:
+            with suppress(ConnectionError):
+                connection.send(Stopped(str(fault) or type(fault).__name__))
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # fixtures end, however often it is told
+            config.hook.pytest_sessionfinish(session=session, exitstatus=session.exitstatus)
+            atexit._run_exitfuncs()

@@ -51,7 +51,7 @@ def test_a_golden_that_differs_fails_with_the_difference_and_the_command_that_re
 
 def test_the_switch_writes_what_differs_and_lists_it_also_where_tests_run_in_parallel(run, tmp_path):
     file = tmp_path / "golden" / "square.txt"
-    status, told = run("-p", "xdist", "-n", "1", "--update-goldens")
+    status, told = run("-p", "tests.forked", "--numprocesses=1", "--dist=worksteal", "--update-goldens")
     assert status == 0 and "goldens written anew: look at git diff" in told and f"\n{file}\n" in told
     assert file.read_text() == "1\n4\n9\n"
     status, told = run("--update-goldens")

@@ -109,6 +109,11 @@ class Server:
         self.process = None
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """One process runs them: another would start a server and a browser."""
+    item.add_marker(pytest.mark.xdist_group("browser"))
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """What a test that fails saw: the page's text, its address and what the server said last."""
