@@ -120,10 +120,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     outcome: Any = yield
     report = outcome.get_result()
     given = getattr(item, "funcargs", {})
-    if not report.failed or "standing" not in given:
+    server = given.get("server") or given.get("common_server")
+    if (
+        not report.failed or "standing" not in given or server is None
+    ):  # which says itself why it did not start
         return
     standing = given["standing"]
-    page, server = given.get("tab") or standing.page, given.get("server") or given["common_server"]
+    page = given.get("tab") or standing.page
     try:
         page.set_default_timeout(5_000)
         report.sections.append((f"page {page.url}", page.locator("body").inner_text()))
