@@ -49,7 +49,6 @@ from dojo_core.cli.reporting import tell_unit
 from dojo_core.cli.terminal import (
     Failure,
     columns,
-    counted,
     err,
     out,
     print_table,
@@ -61,6 +60,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 _PASSES = ", ".join(PASSES)
 _AGENTS = "; ".join((", ".join(AGENTS), *(kind.form for kind in KINDS.values())))

@@ -215,7 +215,9 @@ def test_what_is_mistyped_is_named(words, told):
 def test_why_takes_a_move_without_quotes_and_prints_data():
     told = json.loads(dojo("why", "softmax", "reuse_dims", "d", "0", "--json").stdout)
     assert (told["move"], told["legal"], told["code"]) == ("reuse_dims d 0", False, "clobber")
-    assert told["ways"] == [{"moves": ["join_scopes d@0"], "then": "reuse_dims d 0"}]
+    assert told["ways"] == [
+        {"moves": ["join_scopes d@0"], "then": "reuse_dims d 0", "told": "join_scopes d@0"}
+    ]
     assert json.loads(dojo("why", "softmax", "join_scopes m@0", "--json").stdout)["legal"]
 
 

@@ -13,7 +13,7 @@ from agents.operators.library import DOCUMENT, FOLDER, PAGE, NotResumable, Plan,
 from agents.operators.listed import NotListed, Operator, chosen, operators, read
 from agents.players import AGENTS, NoAgent, agent_named
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, tell_machine
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table, tell_machine
 from dojo_core.export import NotExported
 from dojo_core.export.names import library_name
 from dojo_core.extras import need
@@ -21,6 +21,7 @@ from dojo_core.from_onnx.importer import NotImported
 from dojo_core.from_onnx.values import Refusal
 from dojo_core.program.dependence import POLICIES
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.wording import counted
 
 
 def library(

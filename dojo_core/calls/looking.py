@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from dojo_core import described
+from dojo_core.actions import looking
+from dojo_core.actions.playing import usable_recipes
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.registry import call
@@ -17,20 +20,17 @@ from dojo_core.calls.words import (
     ended,
     outcome_text,
     paged,
-    plural,
     ply,
     position_of,
     shortened_line,
     written,
 )
-from dojo_core.moves.api import why as verdict_on
 from dojo_core.moves.core import REGISTRY, Move
 from dojo_core.moves.notation import form
 from dojo_core.service.analysis import Analysis, likelihood, words_for
-from dojo_core.service.changes import usable_recipes
 from dojo_core.service.players import Table
 from dojo_core.service.view import Json
-from dojo_core.spelling import meant
+from dojo_core.wording import counted
 
 EXAMPLES = 3  # moves of a kind, where all kinds are told
 LISTED = 40  # moves of a page
@@ -51,7 +51,7 @@ def told(desk: Desk, table: Table, *before: str) -> Answer:
             "seconds": outcome.seconds if outcome is not None and outcome.ok else None,
             "yours": table.owner == desk.owner, "program": here.program.text, "told": list(before),
         }  # fmt: skip
-    head = f"Game {game.id}: {game.title}. Position {here.id}, {plural(at, 'move')} from the start"
+    head = f"Game {game.id}: {game.title}. Position {here.id}, {counted(at, 'move')} from the start"
     text = here.program.text.splitlines()
     lines = [*before, f"{head}; {outcome_text(game.target, outcome)}.", *map(shortened_line, text[:OVERVIEW])]
     if len(text) > OVERVIEW:
@@ -158,15 +158,10 @@ def moves(
     """
     table = desk.table(game)
     analysis, number = looked_at(desk, table, at)
-    if kind and kind not in REGISTRY:
-        hint = meant(kind, REGISTRY)
-        recipe = " It is a recipe: play takes it, recipes tells of it." if kind in usable_recipes() else ""
-        raise CallFault(f"There is no kind of move {kind!r}.{recipe} {hint}".rstrip(), "not_found")
-    legal = [
-        move
-        for move in analysis.moves
-        if kind in ("", move.name) and (not place or place in map(str, move.arguments))
-    ]
+    try:
+        legal = looking.chosen(analysis.moves, kind, place)
+    except looking.NoSuchKind as fault:
+        raise CallFault(str(fault), "not_found") from fault
     if analysis.fault:
         raise CallFault(analysis.fault, "refused")
     data: Json = {"game": game, "position": number, "total": len(legal)}
@@ -175,7 +170,7 @@ def moves(
     texts, pages = paged([str(move) for move in legal], page, LISTED)
     rows = [_timed(desk, table, analysis, text) for text in texts]
     where = " ".join(filter(None, [kind, f"at {place}" if place else ""]))
-    head = f"{plural(len(legal), 'legal move')} {where} at position {number}".replace("  ", " ")
+    head = f"{counted(len(legal), 'legal move')} {where} at position {number}".replace("  ", " ")
     lines = [f"{head}{f', page {page} of {pages}' if pages > 1 else ''}:"]
     lines += [row["move"] + (f"  {row['told']}" if row["told"] else "") for row in rows]
     first = texts[0] if texts else "…"
@@ -193,7 +188,7 @@ def moves(
     return Answer(ended(lines, following), data, tuple(following))
 
 
-def _kinds(game: str, number: int, legal: list[Move], data: Json) -> Answer:
+def _kinds(game: str, number: int, legal: Sequence[Move], data: Json) -> Answer:
     """All kinds of legal moves, the likelier ones first, with a few of each."""
     counts = Counter(move.name for move in legal)
     rows: list[Json] = []
@@ -203,7 +198,7 @@ def _kinds(game: str, number: int, legal: list[Move], data: Json) -> Answer:
             {"kind": name, "count": counts[name], "form": form(REGISTRY[name]), "about": words_for(name),
              "examples": examples}
         )  # fmt: skip
-    lines = [f"{plural(len(legal), 'legal move')} at position {number}, of {plural(len(rows), 'kind')}:"]
+    lines = [f"{counted(len(legal), 'legal move')} at position {number}, of {counted(len(rows), 'kind')}:"]
     lines += [
         f"{row['kind']} ({row['count']}): {', '.join(row['examples'])}{', …' * (row['count'] > EXAMPLES)}"
         for row in rows
@@ -244,13 +239,13 @@ def why(
     """Why a move is legal or not at a position, and the ways around a refusal, which were tried out.
 
     Data: ``game``, ``position``, ``move``, ``legal``, ``sentence``, and ``refusal``, null of a legal
-    move: its ``code``, ``sentence``, ``nodes``, ``witness``, ``ways`` (``moves`` to play first, ``then``
-    what the move is called; those to play in its place have no ``then``) and ``needs``.
+    move: its ``code``, ``sentence``, ``nodes``, ``witness``, ``ways`` (``moves`` to play first, ``told``
+    in a line, ``then`` what the move is called; those to play in its place have no ``then``) and ``needs``.
     """
     table = desk.table(game)
     analysis, number = looked_at(desk, table, at)
     text = " ".join(move.split())
-    verdict = verdict_on(analysis.program, text, analysis.target, analysis.policy)
+    verdict = looking.explained(analysis.program, text, analysis.target, analysis.policy)
     refused = verdict.refusal
     data = {
         "game": game, "position": number, "move": text, "legal": verdict.legal, "sentence": verdict.sentence,

@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from dojo_core import described
-from dojo_core.bench.baselines import BASELINES
+from dojo_core.actions.comparing import NAMES, OTHERS, NotComparable, comparison_of
+from dojo_core.actions.timing import NothingTimes, clock_here, number_text
 from dojo_core.bench.table import lines as rows_of
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import looked_at
 from dojo_core.calls.registry import call
-from dojo_core.calls.words import At, GameId, ended, number_text, outcome_text, position_of, written
+from dojo_core.calls.words import At, GameId, ended, outcome_text, position_of, written
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.speed import Speed
 from dojo_core.service import feed
 from dojo_core.service.attention import LOOKED_AT, SELF, START, moves_to, task_of
 from dojo_core.service.changes import copied
-from dojo_core.service.comparing import Comparison, Contender, Spec, board_contender
+from dojo_core.service.comparing import Comparison
 from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome, Task
@@ -28,7 +29,6 @@ from dojo_core.service.view import Json
 from dojo_core.targets.registry import backend
 
 LOOK = 0.02  # seconds between two looks at what came
-COMPARED = 6  # entries of a comparison at most, this position and the start among them
 Seconds = Annotated[
     float, "how long to wait at most; what is not there then is told as such", {"maximum": 300}
 ]
@@ -58,11 +58,10 @@ def measure(
     """
     table = desk.table(game)
     analysis, number = looked_at(desk, table, at)
-    clock = backend(analysis.target).clock()
-    if clock.kind in ("elsewhere", "missing"):
-        raise CallFault(
-            f"Nothing here times programs for {analysis.target}. {clock.missing}".strip(), "missing"
-        )
+    try:
+        clock = clock_here(analysis.target)
+    except NothingTimes as fault:
+        raise CallFault(str(fault), "missing") from fault
     asked = list(dict.fromkeys(" ".join(text.split()) for text in moves))
     after = [analysis.successor(text) for text in asked]
     with table.lock:
@@ -252,8 +251,8 @@ def compare(
     game: GameId,
     against: Annotated[
         list[str],
-        f"other implementations: {', '.join(BASELINES)}; also start, heuristic",
-        {"minItems": 1, "maxItems": COMPARED - 1, "items": {"type": "string", "maxLength": 40}},
+        f"what to compare it with: {', '.join(NAMES)}",
+        {"minItems": 1, "maxItems": OTHERS, "items": {"type": "string", "maxLength": 40}},
     ] = ("torch",),  # type: ignore[assignment]
     at: At = None,
     seconds: Seconds = 120.0,
@@ -283,38 +282,17 @@ def compare(
                     f"{written('compare', game=game, comparison=desk.comparison.id)} tells of it.",
                     "too_much",
                 )
-            made = desk.comparison = comparisons.start(_spec(table, at, against))
+            with table.lock:
+                copy = copied(table.game)
+            copy.cursor = position_of(copy, at).id
+            try:
+                made = desk.comparison = comparisons.start(comparison_of(copy, against))
+            except NotComparable as fault:
+                raise CallFault(str(fault), "refused") from fault
     until = time.monotonic() + min(seconds, desk.limits.seconds)
     while made.open and time.monotonic() < until:
         time.sleep(10 * LOOK)
     return _compared(game, made)
-
-
-def _spec(table: Table, at: int | None, against: list[str]) -> Spec:
-    """Raises CallFault."""
-    with table.lock:
-        game = copied(table.game)
-    game.cursor = position_of(game, at).id
-    if not backend(game.target).native:
-        raise CallFault(
-            f"Comparisons are of this computer's processor, not of {game.target}: open the kernel for cpu.",
-            "refused",
-        )
-    contenders = [board_contender(game) or Contender("start", "start")]
-    for name in dict.fromkeys(against):
-        if name in BASELINES and game.kernel is not None:
-            contenders.append(Contender("baseline", BASELINES[name].name, baseline=name))
-        elif name in ("start", "heuristic"):
-            contenders += [Contender(name, name)] * (name not in [each.name for each in contenders])
-        elif name in BASELINES:
-            raise CallFault(
-                f"{name} is compared on kernels that have a name, not on a text of your own.", "refused"
-            )
-        else:
-            raise CallFault(f"{name!r} is nothing to compare with: {', '.join(BASELINES)}, start, heuristic.")
-    if len(contenders) < 2:
-        raise CallFault("This is the start itself: name something else to compare it with.")
-    return Spec(game.kernel, game.shape, game.start.text, game.policy, tuple(contenders))
 
 
 def _compared(game: str, made: Comparison) -> Answer:

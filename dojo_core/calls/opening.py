@@ -10,7 +10,7 @@ from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import told
 from dojo_core.calls.registry import call
-from dojo_core.calls.words import Page, ended, paged, plural, written
+from dojo_core.calls.words import Page, ended, paged, written
 from dojo_core.from_code.recognise import kind_of
 from dojo_core.from_code.translate import translate
 from dojo_core.game import Game
@@ -19,6 +19,7 @@ from dojo_core.service import saved_games
 from dojo_core.service.games import targets
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import UnknownTarget, backend
+from dojo_core.wording import counted
 
 LISTED = 40  # kernels, layers, games of a page
 LONGEST_TEXT = 200_000  # characters
@@ -50,7 +51,7 @@ def kernels(
         if wanted in f"{card.name} {card.group} {card.formula}".lower()
     ]  # fmt: skip
     shown, pages = paged(rows, page, LISTED)
-    head = plural(len(rows), "kernel") + (f", page {page} of {pages}" if pages > 1 else "")
+    head = counted(len(rows), "kernel") + (f", page {page} of {pages}" if pages > 1 else "")
     text = [f"{head}:", *(f"{row['name']} ({row['dims']} {row['shape']}): {row['formula']}" for row in shown)]
     known = [{"name": name, "words": words, "sentence": about} for name, words, about in targets()]
     text.append(f"Targets: {', '.join(each['name'] for each in known)}.")
@@ -82,7 +83,7 @@ def networks(
         raise CallFault(str(fault), "not_found") from fault
     shown, pages = paged([described.layer(each) for each in layers], page, LISTED)
     text = [
-        f"{plural(len(layers), 'layer')} of {name}" + (f", page {page} of {pages}:" if pages > 1 else ":")
+        f"{counted(len(layers), 'layer')} of {name}" + (f", page {page} of {pages}:" if pages > 1 else ":")
     ]
     text += [f"{row['name']}: {row['kernel']} {row['shape']}" for row in shown]
     following = [written("open", kernel=shown[0]["name"])]
@@ -131,7 +132,7 @@ def open_(
     games = desk.service.games
     if line:
         begun, stop = games.from_line(f"{line.removesuffix('.line')}.line")
-        ahead = f"{plural(len(begun.positions) - 1, 'move')} of the line stand ahead: goto takes you there."
+        ahead = f"{counted(len(begun.positions) - 1, 'move')} of the line stand ahead: goto takes you there."
         return told(desk, desk.begin(begun), *filter(None, (stop, ahead)))
     if text.strip():
         return _on_text(desk, text, sizes or {}, on, policy)
@@ -189,11 +190,11 @@ def games(desk: Desk, page: Page = 1) -> Answer:
         )  # fmt: skip
     shown, pages = paged(rows, page, LISTED)
     text = [
-        f"{plural(len(rows), 'game')} of {desk.client}" + (f", page {page} of {pages}:" if pages > 1 else ":")
+        f"{counted(len(rows), 'game')} of {desk.client}{f', page {page} of {pages}' if pages > 1 else ''}:"
     ]
     for row in shown:
         best = f", best {row['best']:.3g}×" if row["best"] else ""
-        text.append(f"{row['game']}: {row['title']}, {plural(row['moves'], 'move')}{best}, {row['when']}")
+        text.append(f"{row['game']}: {row['title']}, {counted(row['moves'], 'move')}{best}, {row['when']}")
     following = [written("open", game=shown[0]["game"])] if shown else [written("kernels")]
     if page < pages:
         following.insert(0, written("games", page=page + 1))

@@ -23,7 +23,7 @@ from dojo_core.cli.positions import (
     told_translation,
 )
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table, read_file
 from dojo_core.export import (
     DEFAULT_NAME,
     Choice,
@@ -46,6 +46,7 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
 from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
+from dojo_core.wording import counted
 
 SOURCES = ("best", "line", "heuristic", "start")
 

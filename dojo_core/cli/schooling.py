@@ -14,7 +14,6 @@ from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
     columns,
-    counted,
     err,
     out,
     plain_errors,
@@ -40,6 +39,7 @@ from dojo_core.school.mine import GAIN, HEAD, LONGEST, mine, puzzle_text, record
 from dojo_core.school.school import LESSONS_FOLDER, NO_LESSON, glossary_for, open_school
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 lesson = typer.Typer(
     no_args_is_help=True,

@@ -12,7 +12,6 @@ from rich.markup import escape
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import (
     Failure,
-    counted,
     err,
     out,
     plain_errors,
@@ -30,6 +29,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.study.study import Study, read_study
 from dojo_core.study.times import Times, joined, read_times, times_file, write_times
+from dojo_core.wording import counted
 
 study = typer.Typer(
     no_args_is_help=True,

@@ -103,6 +103,8 @@ def tell_faults_of_packages() -> None:
 def _sentence(error: Exception) -> str | None:
     """What it says to a person; None where it is a fault of ours."""
     # Here, for a command that meets no error need not import the core.
+    from dojo_core.actions.looking import NoSuchKind, NotShown
+    from dojo_core.actions.timing import NothingTimes
     from dojo_core.codegen.code import NotGeneratable
     from dojo_core.faults import text_fault
     from dojo_core.game import GameFull
@@ -121,6 +123,9 @@ def _sentence(error: Exception) -> str | None:
             | IllegalMove()
             | NoSuchPlace()
             | NotGeneratable()
+            | NotShown()
+            | NoSuchKind()
+            | NothingTimes()
             | GameFull()
             | UnknownTarget()
             | TargetFailed()
@@ -171,10 +176,6 @@ def write_file(path: Path, text: str) -> None:
         write_text(path, text)
     except OSError as error:
         raise Failure(f"{path} cannot be written: {error.strerror}.") from None
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def columns(*names: str, right: tuple[str, ...] = (), **options: Any) -> Table:

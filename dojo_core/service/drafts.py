@@ -15,6 +15,7 @@ from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import UnknownTarget
+from dojo_core.wording import counted
 
 MOST_SIZES = 24
 _REPLAYED = {
@@ -48,7 +49,7 @@ def draft(text: str, said: object, policy: str, target: str) -> Json:
             known = policy if policy in POLICIES else POLICIES[1]
             fault = program_fault(program, target or DEFAULT_TARGET, known, text)
             found["error"] = fault or ""
-            operations = f"{len(program.leaves)} operation{'' if len(program.leaves) == 1 else 's'}"
+            operations = counted(len(program.leaves), "operation")
             found["told"] = [] if fault else [f"A program of the Dojo: {program.name}, {operations}."]
         else:
             made = translate(text, sizes_said(said), lenient=True)

@@ -50,6 +50,7 @@ from dojo_core.service.sources import SCHOOL_GAMES
 from dojo_core.service.takeaway import c_text, file_name
 from dojo_core.sharing import BadLink, Opened, open_text
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends, origins
+from dojo_core.wording import counted
 
 log = logging.getLogger(__name__)
 
@@ -290,16 +291,14 @@ class Library:
             if record is None or len(seen) > RECORDS_OFFERED + 1:
                 continue
             name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
-            details = "a record" + (
-                f" of {row.moves} move{'' if row.moves == 1 else 's'}" if row.moves is not None else ""
-            )
+            details = "a record" + (f" of {counted(row.moves, 'move')}" if row.moves is not None else "")
             details += f", {row.conditions.words}" if row.conditions.busy else ""
             contenders.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )
         for card in self.games(owner=owner):
             if card.kernel == (game.kernel or "") and card.shape == game.shape and game.kernel:
-                count = f"{card.moves} move{'' if card.moves == 1 else 's'}"
+                count = counted(card.moves, "move")
                 name = f"game {card.title[:40]} ({count}, {card.id[:4]})"
                 stored = self.catalogue.game(card.id)
                 if stored is not None:
@@ -347,7 +346,7 @@ class Library:
             taken = take_in(self.catalogue, file_lines(BytesIO(data)), claims=True)
         except NoRecord as fault:
             raise Refused(f"{_short(name)}: {fault}") from None
-        count = f"{taken.new} new record{'' if taken.new == 1 else 's'}, {taken.known} known already."
+        count = f"{counted(taken.new, 'new record')}, {taken.known} known already."
         note = " Their times are claims until they are replayed and measured here." if taken.new else ""
         return Imported(count + note, taken=taken)
 
@@ -433,7 +432,7 @@ class Library:
         taken = self.catalogue.take_out(ids)
         count = len(ids)
         runs = f" ({len(taken)} measurements)" if len(taken) != count else ""
-        return Deleted(f"Deleted {count} record{'' if count == 1 else 's'}{runs}.", taken=taken)
+        return Deleted(f"Deleted {counted(count, 'record')}{runs}.", taken=taken)
 
     def delete_games(self, ids: Sequence[str], owner: str) -> Deleted:
         """Raises Refused, and deletes none, where one of them is somebody else's."""

@@ -13,6 +13,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 from pages.difference import difference
 
 VIEWS = {"Program": "program", "C": "c", "Assembly": "asm"}
@@ -50,7 +51,7 @@ def texts(document: dict[str, Any]) -> None:
 
 
 def _named(name: str, moves: int | None) -> str:
-    return name if moves is None else f"{name}, {moves} move{'' if moves == 1 else 's'}"
+    return name if moves is None else f"{name}, {counted(moves, 'move')}"
 
 
 def _time(line: Line | None) -> str:
