@@ -28,6 +28,7 @@ from dojo_core.program.tree import Program
 
 FINALISTS = 5
 FAR = 30.0  # a start position that is slower than this against the best is no finalist
+FOUND_NOTHING = "The agent found nothing to measure."
 IDLE = 100  # proposals in a row with nothing new: the strategy has nothing left to try
 
 

@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from agents.agent import Agent, Best, Budget, Event
+from agents.agent import FOUND_NOTHING, Agent, Best, Budget, Event
 from agents.jobs.journal import Writer, event_line
 from agents.jobs.spec import MOST_SECONDS, JobSpec
 from agents.llm.options import AddressOption, PriceOption, TokensOption, filled
@@ -303,7 +303,7 @@ def _tuned(tuning: Tuning, as_json: bool, record: Path | None = None) -> _Result
     title = tuning.task.game.title
     answers = tuple(tuning.answers)
     if event is None:
-        return _Result(title, 0, message="The agent found nothing to measure.", answers=answers)
+        return _Result(title, 0, message=FOUND_NOTHING, answers=answers)
     return _Result(title, event.evaluation, first, event.best, message, answers)
 
 

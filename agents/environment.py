@@ -96,7 +96,8 @@ class DojoEnv(gymnasium.Env[Observation, np.int64]):
         return self._seen()
 
     def step(self, action: int | np.int64) -> tuple[Observation, float, bool, bool, Info]:
-        """Play a move, or stop. Raises gymnasium.error.ResetNeeded before the first reset, and InvalidAction."""
+        """Play a move, or stop. Raises gymnasium.error.ResetNeeded before the first reset, and
+        InvalidAction."""
         if self._measurement is None or self._first is None:
             raise gymnasium.error.ResetNeeded("Call reset before step.")
         if not self.action_space.contains(action):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dojo_core import kernels
 from dojo_core.codegen.code import NotGeneratable
+from dojo_core.faults import program_fault
+from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.kernels import Kernel, Shape
 from dojo_core.program.dependence import POLICIES
 from dojo_core.program.target import DEFAULT_TARGET, Target
+from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES, Program
 from dojo_core.targets.registry import AT, backend
 from dojo_core.targets.registry import target as target_named
@@ -35,6 +40,23 @@ def first_shape(kernel: Kernel, on: Target) -> Shape:
         return kernel.within(flops=FIRST_FLOPS)
     memory = on.memory_bytes * DTYPE_BYTES["f32"] / DTYPE_BYTES[on.kernel_float]
     return kernel.within(memory, FIRST_FLOPS)
+
+
+def text_game(
+    text: str, target: str = DEFAULT_TARGET, policy: str = POLICIES[0], sizes: Mapping[str, int] | None = None
+) -> Game:
+    """A game on a program's text, or on one that is translated, at ``sizes`` by name in place of its own.
+
+    Raises TextError, and ValueError with a sentence where nothing can be played on it.
+    """
+    from dojo_core.from_code.translate import translate  # which needs a parser of C
+
+    own = kind_of(text) == "program"
+    program = parse(text) if own else translate(text, sizes or {}, lenient=True).program
+    fault = program_fault(program, target, policy, text if own else None)
+    if fault is not None:
+        raise ValueError(fault)
+    return begun(program, None, "", target, policy)
 
 
 def _smaller(program: Program, kernel: str | None, target: str, policy: str) -> str:

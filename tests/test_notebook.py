@@ -165,6 +165,7 @@ def doubled(x):
         (doubled, "doubled"),
         (doubled.program, "doubled"),
         (doubled.text, "doubled"),
+        ("def scaled(x, y, m=4):\n    for i in range(m):\n        y[i] = x[i] * 2\n", "scaled"),
         (play(start("softmax:4x8"), "join_scopes m@0").to_text(), "softmax 4x8"),
     ],
 )
@@ -199,8 +200,8 @@ def test_what_a_function_cannot_take_is_told():
     for ask in (SOFTMAX.goto, lambda number: show(SOFTMAX, at=number)):
         with pytest.raises(ValueError, match="There is no position 77 in this game: the last one is 0"):
             ask(77)
-    with pytest.raises(MoveSyntax, match="fuse is a recipe, which plays several moves"):
-        why(SOFTMAX, "fuse m@0")
+    with pytest.raises(MoveSyntax, match="vectorize_all is a recipe, which plays several moves"):
+        why(SOFTMAX, "vectorize_all m@0")
 
 
 def test_an_illegal_move_is_told_without_a_traceback():

@@ -11,12 +11,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from agents.doors.faults import answered, busy, fault
+from agents.doors.faults import FAULTS, answered, busy, fault
 from agents.doors.gate import Gate
 from agents.doors.openapi import CLIENT, described
 from agents.doors.seats import Busy, Late, Seats
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.calls import CALLS, CallFault
+from dojo_core.calls.registry import call_named
 
 MOST_BYTES = 1 << 20  # of a body
 BODY_SECONDS = 20.0
@@ -68,7 +69,7 @@ async def _by_status(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return fault("fault", "A fault of the Dojo, noted in its log.")
+    return fault("fault", FAULTS["fault"].means)
 
 
 class _TooLarge(Exception):
@@ -81,9 +82,10 @@ class _Calls:
 
     async def answer(self, request: Request) -> Response:
         name = request.path_params["name"]
-        call = CALLS.get(name)
-        if call is None:
-            return fault("not_found", f"There is no call {name[:60]!r}. The calls: {', '.join(CALLS)}.")
+        try:
+            call = call_named(name)
+        except CallFault as unknown:
+            return fault(unknown.code, str(unknown))
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return fault("not_json", "Send the arguments as application/json.")
         try:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from dojo_core.calls import Answer, Desk
-from dojo_core.calls.desk import LONGEST_NAME, cleaned
+from dojo_core.calls.call import LONGEST_NAME
+from dojo_core.calls.desk import cleaned
 from dojo_core.service import Service
 
 T = TypeVar("T")

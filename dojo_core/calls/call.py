@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dojo_core.calls.desk import Desk
 
 LONGEST = 200  # characters of an argument that says nothing else
+LONGEST_NAME = 60  # characters of a client's name, and of a call's that is told back
 MOST = 100  # entries of a list that says nothing else
 
 Code = Literal["bad_request", "not_found", "refused", "too_much", "missing", "fault"]

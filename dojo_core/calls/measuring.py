@@ -24,7 +24,7 @@ from dojo_core.service.changes import copied
 from dojo_core.service.comparing import Comparison
 from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Table
-from dojo_core.service.queue import Outcome, Task
+from dojo_core.service.queue import Outcome, Task, stopped
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import backend
 
@@ -148,7 +148,7 @@ def _answer(
     lines += [f"These are {clock.label}."] if clock.label and clock.timed else []
     if state == "not yet":
         wait, down = waited_for(target), service.queue.of(table.key).down
-        why = f"The measurer has stopped ({down})." if down else wait.sentence if wait is not None else ""
+        why = stopped(down) if down else wait.sentence if wait is not None else ""
         lines.append(f"Not all is measured yet. {why} Ask again, with more seconds.".replace("  ", " "))
     if speedup is not None and here.hash != begin.hash:
         lines.append(f"Against the start: {_speed_text(speedup)}.")

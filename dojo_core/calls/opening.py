@@ -11,7 +11,7 @@ from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import told
 from dojo_core.calls.registry import call
 from dojo_core.calls.words import Page, ended, paged, written
-from dojo_core.from_code.recognise import kind_of
+from dojo_core.from_code.recognise import OWN, kind_of
 from dojo_core.from_code.translate import translate
 from dojo_core.game import Game
 from dojo_core.program.target import DEFAULT_TARGET
@@ -155,11 +155,9 @@ def _on_kernel(desk: Desk, wanted: str, shape: str, target: str, policy: str) ->
 def _on_text(desk: Desk, text: str, sizes: dict[str, int], target: str, policy: str) -> Answer:
     """A text of the Dojo's own as it is, of another language translated; what it was read as is told."""
     read: list[str] = []
-    if kind_of(text) not in ("program", "game", "line"):
+    if kind_of(text) not in OWN:
         made = translate(text, sizes, lenient=True)
-        text = made.program.text
-        chosen = ", ".join(f"{name}={size}" for name, size in made.sizes.items())
-        read = [f"{made.sentence} {chosen}".strip(), made.checked, *made.notes]
+        text, read = made.program.text, made.told
     return told(desk, desk.begin(desk.service.games.from_text(text, policy, target)), *read)
 
 

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from dojo_core.calls import CALLS, Call, Parameter
-from dojo_core.calls.desk import LIMITS, LONGEST_NAME
+from dojo_core.calls.call import LONGEST_NAME
+from dojo_core.calls.desk import LIMITS
+from dojo_core.calls.doors import table as shared_functions
 from dojo_core.calls.words import LINES
 from dojo_core.game import MAX_MOVES
 from dojo_core.service.games import KEPT_GAMES, KEPT_OWN
@@ -68,7 +70,14 @@ each other.
 - A library is written only to the folder that the Dojo was started with for it, as an archive whose name
   the Dojo gives; without one, its files are the answer.
 
-## The calls
+## What the doors share
+
+MCP and HTTP have the calls. Calls and the app stand on one service (`dojo_core/service/`), which keeps the
+games, has programs measured and asks the pass for hints. Beneath that are functions over games and programs
+that notebooks, the command line and learners come to as well, so that a move is refused in the same words
+and a time taken in the same way whichever door one comes in by. Of those that two doors have at least, who
+comes to them; of the app, the file that does:
+
 """
 
 
@@ -79,7 +88,9 @@ def page() -> str:
     for each in calls:
         changes = "yes" if each.changes else ""
         table.append(f"| [`{each.name}`](#{each.name}) | {changes} | {_marked(each.summary)} |")
-    return "\n".join([INTRODUCTION, *table, "", *map(section, calls)])
+    return "\n".join(
+        [f"{INTRODUCTION}{shared_functions()}\n\n## The calls\n", *table, "", *map(section, calls)]
+    )
 
 
 def section(call: Call) -> str:

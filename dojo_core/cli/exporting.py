@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.models import export_model, free_place, write_library
+from dojo_core.cli.models import HOW_TO_BUILD, export_model, free_place, write_library
 from dojo_core.cli.positions import (
     ModelOption,
     PolicyOption,
@@ -133,8 +133,7 @@ def export(
         )
     print_table(table)
     out.print(
-        f"Wrote {counted(len(made.files), 'file')} to {escape(str(to))}. "
-        "README.md there tells how to build and call it.",
+        f"Wrote {counted(len(made.files), 'file')} to {escape(str(to))}. {HOW_TO_BUILD}",
         soft_wrap=True,
     )
 

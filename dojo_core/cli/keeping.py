@@ -14,7 +14,7 @@ from dojo_core.actions.timing import nothing_times
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.reporting import tell_unit
-from dojo_core.cli.terminal import Failure, columns, err, out, print_table, write_file
+from dojo_core.cli.terminal import Failure, columns, err, no_file, out, print_table, write_file
 from dojo_core.files import naming
 from dojo_core.measure import backups, restoring
 from dojo_core.measure.conditions import BUSY_MEANS
@@ -148,7 +148,7 @@ def import_records(
     with opened() as records:
         for file in files:
             if not file.is_file():
-                raise Failure(f"There is no file {file}.")
+                raise no_file(file)
             taken = _taken(records, file)
             new, known = counted(taken.new, "measurement"), counted(taken.known, "measurement")
             left = (

@@ -34,6 +34,8 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 from dojo_core.wording import counted
 
+HOW_TO_BUILD = "README.md there tells how to build and call it."
+
 
 def opened_model(path: Path) -> Graph:
     """The graph in a file. Raises Failure."""
@@ -197,7 +199,7 @@ def export_model(
         raise Failure(str(refusal)) from None
     out.print(
         f"Wrote {counted(len(library.files) + len(library.data), 'file')} to {escape(str(to))}: {name}_run "
-        "is the model. README.md there tells how to build and call it.",
+        f"is the model. {HOW_TO_BUILD}",
         soft_wrap=True,
     )
 

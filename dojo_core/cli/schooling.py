@@ -13,6 +13,7 @@ from dojo_core.cli.positions import played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
+    check_new,
     columns,
     err,
     out,
@@ -170,8 +171,8 @@ def mine_puzzles(
 
     Example: [bold]dojo lesson mine my-game.dojo --save my-lessons/mined.md[/bold]
     """
-    if save is not None and save.exists():
-        raise Failure(f"{save} is there already: name another file, or move it away.")
+    if save is not None:
+        check_new(save)
     puzzles: list[str] = []
 
     def looking(message: str) -> None:

@@ -147,9 +147,9 @@ def read_file(path: Path, most: int = LARGEST_FILE) -> str:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(most + 1)
     except FileNotFoundError:
-        raise Failure(f"There is no file {path}.") from None
+        raise no_file(path) from None
     except IsADirectoryError:
-        raise Failure(f"{path} is a folder: name a file in it.") from None
+        raise _folder(path) from None
     except UnicodeDecodeError as error:
         if path.suffix == ".onnx":
             raise Failure(f"{path} is a model of ONNX: dojo import {path} makes a program of it.") from None
@@ -161,10 +161,25 @@ def read_file(path: Path, most: int = LARGEST_FILE) -> str:
     return text
 
 
+def no_file(path: Path, instead: str = "") -> Failure:
+    """``instead``: a sentence on what there is."""
+    return Failure(f"There is no file {path}. {instead}".rstrip())
+
+
+def _folder(path: Path) -> Failure:
+    return Failure(f"{path} is a folder: name a file in it.")
+
+
+def check_new(path: Path) -> None:
+    """Raise Failure where something has that name already."""
+    if path.exists():
+        raise Failure(f"{path} is there already: name another file, or move it away.")
+
+
 def check_writable(path: Path) -> None:
     """Raise Failure now where a file could not be written later."""
     if path.is_dir():
-        raise Failure(f"{path} is a folder: name a file in it.")
+        raise _folder(path)
     if not path.parent.is_dir():
         raise Failure(f"There is no folder {path.parent}: make it first.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

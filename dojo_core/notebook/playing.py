@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from dojo_core.actions import looking, playing
+from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, recorded_lines
 from dojo_core.moves import Move, Verdict, legal_moves
 from dojo_core.notebook.views import Listing, Moves
-from dojo_core.opening import named_game
+from dojo_core.opening import begun, named_game, text_game
 from dojo_core.own.kernel import OwnKernel
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
@@ -24,8 +25,9 @@ def start(
     line: str = "",
 ) -> Game:
     """A new game. ``kernel``: a kernel's name, with a shape behind it (``"softmax:64x128"``) or at its first
-    shape; a layer's name; a program, or a text of one; a game's text, as ``game.to_text()`` gives it; a
-    kernel of one's own. ``policy``: ``reassoc`` if none is named, or the line's.
+    shape; a layer's name; a program, or a text of one; a game's text, as ``game.to_text()`` gives it, which
+    has its own target and policy; a kernel of one's own; NumPy, PyTorch or loops in C in several lines, as
+    ``dojo translate`` reads them. ``policy``: ``reassoc`` if none is named, or the line's.
 
     ``line``: a recorded line of that kernel, which is played first. Raises ValueError with a sentence, and
     TextError for a text that is none.
@@ -35,9 +37,10 @@ def start(
     if isinstance(kernel, OwnKernel):
         kernel = kernel.program
     if isinstance(kernel, Program):
-        game = Game.new(kernel, target=target, policy=policy)
+        game = begun(kernel, None, "", target, policy)
     elif isinstance(kernel, str) and "\n" in kernel.strip():
-        game = open_text(kernel).game
+        taken = kind_of(kernel) in ("game", "line")
+        game = open_text(kernel).game if taken else text_game(kernel, target, policy)
     else:
         game = named_game(kernel, target=target, policy=policy)
     if recorded is not None:

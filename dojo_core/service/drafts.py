@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.from_code.recognise import OWN, kind_of
 from dojo_core.from_code.source import sizes_of
@@ -12,7 +10,6 @@ from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Program
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import UnknownTarget
 from dojo_core.wording import counted
@@ -22,11 +19,6 @@ _REPLAYED = {
     "game": "A saved game: it is replayed when you play it.",
     "line": "A line: it is replayed when you play it.",
 }
-
-
-def program_of(text: str, sizes: Mapping[str, int]) -> Program:
-    """The program that a text is or is translated to. Raises TextError."""
-    return parse(text) if kind_of(text) == "program" else translate(text, sizes, lenient=True).program
 
 
 def sizes_said(said: object) -> dict[str, int]:

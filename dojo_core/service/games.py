@@ -14,18 +14,16 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from dojo_core import kernels, sharing
-from dojo_core.faults import program_fault
 from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
 from dojo_core.measure.database import DatabaseFault
-from dojo_core.opening import begun, first_shape
+from dojo_core.opening import begun, first_shape, text_game
 from dojo_core.ownership import is_client, may_claim, may_take_over, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
-from dojo_core.service.drafts import program_of
 from dojo_core.service.merging import lines, merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
@@ -339,13 +337,10 @@ class Games:
             if stop:
                 raise Refused(stop)
             return game
-        program = program_of(text, sizes or {})
-        source = text if kind == "program" else None
-        fault = program_fault(program, target or DEFAULT_TARGET, _policy(policy), source)
-        if fault is not None:
-            raise Refused(fault)
         try:
-            return begun(program, None, "", target or DEFAULT_TARGET, _policy(policy))
+            return text_game(text, target or DEFAULT_TARGET, _policy(policy), sizes)
+        except TextError:
+            raise
         except ValueError as fault:
             raise Refused(str(fault)) from fault
 
