@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
@@ -176,9 +175,16 @@ def _entry(data: Any) -> Entry:
         _check_count(name, given[name], name == "tokens")
     for name, least in (("seconds", 1e-10), ("start_seconds", 1e-10), ("cost", 0.0)):
         _check_number(name, given[name], least, name != "seconds")
-    if given["day"] and not re.fullmatch(r"\d{4}-\d\d-\d\d", given["day"], re.ASCII):
+    if given["day"] and not _is_day(given["day"]):
         raise ValueError("day is no date as 2026-01-31")
     return Entry(**{**given, "moves": tuple(moves)})
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _check_text(name: str, value: Any, most: int) -> None:

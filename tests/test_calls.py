@@ -124,6 +124,7 @@ def test_what_is_not_measured_in_time_is_told(desk: Desk, bench: Bench) -> None:
         ("show", {"game": "x" * 99}, "game of show has at most 40 characters."),
         ("open", {"kernel": "pair\x00"}, "kernel of open has characters that no text has."),
         ("open", {"kernel": "pear"}, "There is no kernel 'pear'."),
+        ("open", {"line": "pear"}, "There is no such recorded line."),
         ("open", {}, "Name one thing to begin with"),
         ("open", {"text": "__import__('os')"}, "line 1, column 1: there is no function __import__"),
         ("show", {"game": "nowhere"}, "There is no saved game with this id here."),
@@ -159,6 +160,16 @@ def test_a_client_keeps_few_games_open_and_none_that_it_never_played(service: Se
         begun(desk)
     assert fault(desk, "show", game=empty)[0] == "not_found"
     assert desk.call("show", {"game": first}).data["ply"] == 1
+
+
+def test_all_clients_together_keep_so_many_games(
+    apart: tuple[Desk, Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dojo_core.service.games.KEPT_OF_CLIENTS", 1)
+    desk, _ = apart
+    desk.call("play", {"game": begun(desk), "moves": [JOIN]})
+    code, sentence = fault(Desk(desk.service, "another name"), "open", kernel="pair")
+    assert code == "too_much" and sentence.startswith("Programs have 1 games here together")
 
 
 def test_games_of_another_client_are_looked_at_and_copied(desk: Desk, service: Service) -> None:

@@ -36,10 +36,11 @@ class Answer:
 class CallFault(Exception):
     """A call that comes to nothing: ``str()`` is a sentence that says what to do next.
 
-    ``code``: ``bad_request`` (arguments that no call of this name takes), ``not_found`` (a game, kernel,
-    position or place that is not there), ``refused`` (an illegal move, a game of somebody else),
-    ``too_much`` (a limit of the client's), ``missing`` (what is not installed, or not to be had on this
-    machine), ``fault`` (of the Dojo's own; its log says which).
+    ``code``: ``bad_request`` (arguments that no call of this name takes; a text that does not read, a kernel
+    at a shape that cannot be played), ``not_found`` (a game, kernel, line or position that is not there),
+    ``refused`` (an illegal move, a game of somebody else), ``too_much`` (a limit of the client's),
+    ``missing`` (what is not installed, or not to be had on this machine), ``fault`` (of the Dojo's own; its
+    log says which).
     """
 
     def __init__(self, sentence: str, code: Code = "bad_request") -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dojo_core.calls.call import LONGEST_NAME, Answer, CallFault
+from dojo_core.calls.call import LONGEST_NAME, Answer, CallFault, Code
 from dojo_core.calls.registry import call_named
 from dojo_core.calls.words import written
 from dojo_core.faults import shortened, text_fault
@@ -24,11 +24,15 @@ from dojo_core.service import Refused, Service, saved_games
 from dojo_core.service.comparing import Comparison
 from dojo_core.service.games import KEPT_GAMES
 from dojo_core.service.players import Table
+from dojo_core.service.refused import Full, NotThere, Unfit
 from dojo_core.service.sources import SavedText
 
 log = logging.getLogger(__name__)
 
 FAULT = "That did not work: a fault of the Dojo, noted in its log. The games are safe."
+
+
+KINDS: dict[type[Refused], Code] = {Unfit: "bad_request", NotThere: "not_found", Full: "too_much"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,8 @@ class Desk:
         except TextError as fault:
             raise CallFault(text_fault(fault)) from fault
         except (IllegalMove, Refused) as refusal:
-            raise CallFault(str(refusal), "refused") from refusal
+            code: Code = next((code for kind, code in KINDS.items() if isinstance(refusal, kind)), "refused")
+            raise CallFault(str(refusal), code) from refusal
         except MoveSyntax as fault:
             raise CallFault(shortened(str(fault))) from fault
         except GameFull as full:

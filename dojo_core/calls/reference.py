@@ -10,7 +10,7 @@ from dojo_core.calls.desk import LIMITS
 from dojo_core.calls.doors import table as shared_functions
 from dojo_core.calls.words import LINES
 from dojo_core.game import MAX_MOVES
-from dojo_core.service.games import KEPT_GAMES, KEPT_OWN
+from dojo_core.service.games import KEPT_GAMES, KEPT_OF_CLIENTS, KEPT_OWN
 from dojo_core.service.view import Json
 
 INTRODUCTION = f"""# The game as calls
@@ -34,7 +34,8 @@ print(answer.text)
 An answer has a `text` for a person or a language model, compact, whose last line names the calls that help
 most now; `data`, the same as JSON, of which each call below says what it holds; and `next`, those calls
 once more. A call that comes to nothing raises `CallFault`: `str()` is a sentence that says what to do,
-`.code` is `bad_request` (arguments that the call does not take, or a text that does not read), `not_found`,
+`.code` is `bad_request` (arguments that the call does not take, a text that does not read, a kernel at a
+shape that cannot be played), `not_found`,
 `refused` (an illegal move, a game of somebody else), `too_much` (a limit, below), `missing` (what is not
 installed, or not to be had on this machine) or `fault` (of the Dojo's own, noted in its log).
 `Call.schema()` is the JSON Schema of the arguments. What is in no schema is refused; `null` stands for an
@@ -64,7 +65,7 @@ each other.
 - A client has {LIMITS.open_games} games open at once. The one that was not used for longest is closed for
   the next, and opens again by its id; where nothing was ever played in it, it is forgotten.
 - It keeps {KEPT_GAMES} games with moves, {KEPT_OWN} of them on texts of its own; a game has {MAX_MOVES}
-  moves, variations included.
+  moves, variations included. All clients together keep {KEPT_OF_CLIENTS:,}.
 - One `measure` or beginning of `compare` at a time, which waits {LIMITS.seconds:.0f} seconds at most; what
   is not there then is told as such, and is measured on when it is asked for again.
 - A library is written only to the folder that the Dojo was started with for it, as an archive whose name

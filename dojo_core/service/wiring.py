@@ -74,6 +74,9 @@ class RecordStore:
     def count_games(self, player: str) -> tuple[int, int]:
         return self._records.count_games(player)
 
+    def count_games_of_clients(self) -> int:
+        return self._records.count_games_of_clients()
+
     def load_game(self, game: str) -> SavedText | None:
         stored = self._records.game(game)
         return None if stored is None else _saved(stored)
