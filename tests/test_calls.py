@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from dojo_core.calls import CALLS, CallFault, Desk, Limits
+from dojo_core.calls import CALLS, Answer, CallFault, Desk, Limits
 from dojo_core.calls.reference import page
 from dojo_core.measure.records import Records
 from dojo_core.ownership import of_browser
@@ -20,9 +22,18 @@ JOIN, REUSE, SPLIT = "join_scopes t@0", "reuse_dims t 0", "split_scope t@0 2"
 ANN = of_browser("a" * 32)
 
 
+class Held(Desk):
+    """A desk whose answers are held against what the call says that they have."""
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> Answer:
+        answer = super().call(name, arguments)
+        jsonschema.validate(json.loads(json.dumps(answer.data)), CALLS[name].data)
+        return answer
+
+
 @pytest.fixture
 def desk(service: Service) -> Desk:
-    return Desk(service, "Claude via MCP")
+    return Held(service, "Claude via MCP")
 
 
 def begun(desk: Desk) -> str:
@@ -142,7 +153,12 @@ def test_every_call_says_what_it_takes_and_gives() -> None:
         "goto", "measure", "hint", "compare", "save", "study", "export",
     }  # fmt: skip
     for each in CALLS.values():
-        assert "Data: " in each.description and len(each.summary) < 130
+        told = each.description.partition("Data: ")[2]
+        said = told.startswith("as ``open`` has it") or all(
+            f"``{name}``" in told for name in each.data["properties"]
+        )
+        assert said, f"{each.name} tells not all that it gives: {told}"
+        assert len(each.summary) < 130
         assert all(p.schema.get("description") for p in each.parameters), each.name
         assert each.schema()["additionalProperties"] is False
 
@@ -191,7 +207,7 @@ def apart(tmp_path: Path) -> Iterator[tuple[Desk, Page]]:
     served, app = (
         Service(RecordStore(Records(file)), Kernels(), lambda: Bench(), local=True) for _ in range(2)
     )
-    yield Desk(served, "Claude via MCP"), Page(app, "ann", ANN)
+    yield Held(served, "Claude via MCP"), Page(app, "ann", ANN)
     for service in (served, app):
         service.close()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from dojo_core.calls.schema import of_type
 from dojo_core.service.view import Json
 from dojo_core.spelling import meant
 
@@ -61,13 +62,14 @@ class Parameter:
 class Call:
     """Something that a client may ask of its desk. ``summary`` is a sentence, ``description`` the
     documentation with what the answer's data holds; ``changes``: does it change a game, or what is known
-    of one?"""
+    of one? ``data``: the JSON Schema of the answer's data."""
 
     name: str
     summary: str
     description: str
     parameters: tuple[Parameter, ...]
     changes: bool
+    data: Json
     run: Callable[..., Answer] = field(repr=False)
 
     def schema(self) -> Json:
@@ -112,8 +114,9 @@ class Call:
         return f"{self.name}({', '.join(names)})"
 
 
-def made(run: Callable[..., Answer], changes: bool) -> Call:
-    """The call that a function is: its parameters by its annotations, its words by its docstring."""
+def made(run: Callable[..., Answer], data: type, changes: bool) -> Call:
+    """The call that a function is: its parameters by its annotations, its words by its docstring; ``data`` is
+    a TypedDict."""
     words = inspect.getdoc(run) or ""
     hints = get_type_hints(run, include_extras=True)
     parameters = [
@@ -122,7 +125,7 @@ def made(run: Callable[..., Answer], changes: bool) -> Call:
     ]
     name = run.__name__.rstrip("_")
     summary = " ".join(words.partition("\n\n")[0].split())
-    return Call(name, summary, words, tuple(parameters), changes, run)
+    return Call(name, summary, words, tuple(parameters), changes, of_type(data), run)
 
 
 def _parameter(name: str, hint: Any, default: object) -> Parameter:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from dojo_core.actions.timing import number_text
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.registry import call
@@ -33,7 +34,7 @@ from dojo_core.wording import counted
 LARGEST = 400_000  # characters of a library's files in an answer
 
 
-@call(changes=True)
+@call(answers.Titled, changes=True)
 def save(
     desk: Desk,
     game: GameId,
@@ -50,7 +51,7 @@ def save(
     return Answer(ended([f"Saved as {kept}."], following), {"game": game, "title": kept}, following)
 
 
-@call()
+@call(answers.Study)
 def study(
     desk: Desk,
     game: GameId,
@@ -112,7 +113,7 @@ def _story(desk: Desk, table: Table, at: int) -> list[str]:
     ]  # fmt: skip
 
 
-@call(changes=True)
+@call(answers.Exported, changes=True)
 def export(
     desk: Desk,
     game: GameId,

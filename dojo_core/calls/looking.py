@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from dojo_core import described
 from dojo_core.actions import looking
 from dojo_core.actions.playing import usable_recipes
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.registry import call
@@ -71,7 +72,7 @@ def looked_at(desk: Desk, table: Table, at: int | None) -> tuple[Analysis, int]:
         return desk.service.attention.analysis(table.game, position.program), position.id
 
 
-@call()
+@call(answers.Shown)
 def show(
     desk: Desk,
     game: GameId,
@@ -138,7 +139,7 @@ def _late(desk: Desk, table: Table, analysis: Analysis, part: Literal["assembly"
     return made
 
 
-@call()
+@call(answers.Moves)
 def moves(
     desk: Desk,
     game: GameId,
@@ -229,7 +230,7 @@ def _timed(desk: Desk, table: Table, analysis: Analysis, text: str) -> Json:
     return row
 
 
-@call()
+@call(answers.Why)
 def why(
     desk: Desk,
     game: GameId,
@@ -264,7 +265,7 @@ def why(
     return Answer(ended(lines, following), data, tuple(following))
 
 
-@call()
+@call(answers.Recipes)
 def recipes(
     desk: Desk,
     find: Annotated[str, "only those with this in their name or words"] = "",

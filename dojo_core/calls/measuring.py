@@ -11,6 +11,7 @@ from dojo_core import described
 from dojo_core.actions.comparing import NAMES, OTHERS, NotComparable, comparison_of
 from dojo_core.actions.timing import NothingTimes, clock_here, number_text
 from dojo_core.bench.table import lines as rows_of
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import looked_at
@@ -34,7 +35,7 @@ Seconds = Annotated[
 ]
 
 
-@call(changes=True)
+@call(answers.Measured, changes=True)
 def measure(
     desk: Desk,
     game: GameId,
@@ -203,7 +204,7 @@ def _speed_text(speed: Speed) -> str:
     return f"{speed.value:.3g}× as fast ({speed.low:.3g} to {speed.high:.3g}, {rounds})"
 
 
-@call()
+@call(answers.Hint)
 def hint(
     desk: Desk,
     game: GameId,
@@ -217,7 +218,7 @@ def hint(
     measured.
 
     Hints that are played one after the other go along its line to the end. Data: ``game``, ``position``,
-    ``source`` (``pass``, or ``none`` where it would play nothing), ``kind``, ``words``, and by level
+    ``source`` (``pass``, or ``none`` where it would play nothing), ``kind``, ``words``, and by ``level``
     ``place``, ``paths`` and ``move``.
     """
     table = desk.table(game)
@@ -230,7 +231,8 @@ def hint(
     shown = advised
     for _ in range(("kind", "place", "move").index(level)):
         shown = shown.further
-    data = {"game": game, "position": copy.cursor, **shown.as_json()}
+    data = {"game": game, "position": copy.cursor, **shown.as_json(), "level": level}
+    data.pop("gain", None)  # of what was measured, which a pass does not ask
     if advised.source == "none":
         following = [written("moves", game=game), written("measure", game=game)]
         return Answer(ended(["The pass would play nothing more here."], following), data, tuple(following))
@@ -245,7 +247,7 @@ def hint(
     return Answer(ended(lines, following), data, tuple(following))
 
 
-@call(changes=True)
+@call(answers.Compared, changes=True)
 def compare(
     desk: Desk,
     game: GameId,

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from dojo_core import described
 from dojo_core import kernels as library
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import told
@@ -25,7 +26,7 @@ LISTED = 40  # kernels, layers, games of a page
 LONGEST_TEXT = 200_000  # characters
 
 
-@call()
+@call(answers.Kernels)
 def kernels(
     desk: Desk,
     find: Annotated[str, "only those with this in their name, group or formula"] = "",
@@ -62,7 +63,7 @@ def kernels(
     return Answer(ended(text, following), data, tuple(following))
 
 
-@call()
+@call(answers.Networks)
 def networks(
     desk: Desk,
     name: Annotated[str, "a network or a kernel, to list layers as its shapes; without it the networks"] = "",
@@ -93,7 +94,7 @@ def networks(
     return Answer(ended(text, following), data, tuple(following))
 
 
-@call(changes=True)
+@call(answers.Standing, changes=True)
 def open_(
     desk: Desk,
     kernel: Annotated[str, "name of a kernel or of a network's layer, also softmax:1024x512"] = "",
@@ -169,7 +170,7 @@ def _again(desk: Desk, game: str) -> Answer:
     return told(desk, desk.copy(game), f"A copy of your own; the game {game} stays as it is.")
 
 
-@call()
+@call(answers.Games)
 def games(desk: Desk, page: Page = 1) -> Answer:
     """Your saved games, the last played first. Every game is saved, after each move.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from dojo_core import described
 from dojo_core.actions import playing
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import told
@@ -29,7 +30,7 @@ CHANGED = 40  # lines of what moves changed
 SHOWN = 80  # positions of a tree
 
 
-@call(changes=True)
+@call(answers.Played, changes=True)
 def play(
     desk: Desk,
     game: GameId,
@@ -94,7 +95,7 @@ def play(
     return Answer(ended(lines, following), data, tuple(following))
 
 
-@call(changes=True)
+@call(answers.Standing, changes=True)
 def take_back(
     desk: Desk,
     game: GameId,
@@ -115,7 +116,7 @@ def take_back(
     return told(desk, table)
 
 
-@call(changes=True)
+@call(answers.StandingOrTree, changes=True)
 def goto(
     desk: Desk,
     game: GameId,

@@ -20,12 +20,13 @@ def call_named(name: str) -> Call:
     return known
 
 
-def call(*, changes: bool = False) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    """Registers a function as the call of its name. Its first argument is the desk; the others are annotated
-    ``Annotated[type, "what it is", {more of its JSON Schema}]``. Its docstring documents the call."""
+def call(data: type, *, changes: bool = False) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Registers a function as the call of its name; ``data`` is a TypedDict of what its answer holds. Its
+    first argument is the desk; the others are annotated ``Annotated[type, "what it is", {more of its JSON
+    Schema}]``. Its docstring documents the call."""
 
     def registered(run: Callable[..., Answer]) -> Callable[..., Answer]:
-        new = made(run, changes)
+        new = made(run, data, changes)
         CALLS[new.name] = new
         return run
 
