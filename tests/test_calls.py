@@ -70,7 +70,7 @@ def test_play_stops_at_the_first_refusal_and_says_how_far_it_came(desk: Desk) ->
     stopped = desk.call("play", {"game": game, "moves": [SPLIT, "split_scope t@0 7", SPLIT]})
     assert [each["position"] for each in stopped.data["played"]] == [1]
     assert stopped.data["stopped"]["move"] == "split_scope t@0 7" and stopped.data["position"] == 1
-    assert "Played 1 of 3" in stopped.text and "Stopped at move 2 of 3." in stopped.text
+    assert "Played 1 of 3" in stopped.text and "Stopped at move 2 of 3, split_scope t@0 7. " in stopped.text
     # refused at once, nothing has changed, and the way around it is in the sentence
     code, sentence = fault(desk, "play", game=game, moves=[REUSE], at=0)
     assert code == "refused" and sentence.endswith(f"Try first: {JOIN}.")
@@ -105,6 +105,9 @@ def test_moves_are_timed_in_turns_without_being_played(desk: Desk) -> None:
         (JOIN, "ok", True), (SPLIT, "ok", True),
     ]  # fmt: skip
     listed = desk.call("moves", {"game": game, "kind": "join_scopes"}).data["moves"]
+    assert fault(desk, "moves", game=game, place="q@1") == (
+        "not_found", "Nothing is called 'q@1' at this position: x, y, t are."
+    )  # fmt: skip
     assert listed[0]["move"] == JOIN and listed[0]["seconds"] > 0
     (recipe,) = desk.call("measure", {"game": game, "moves": ["fuse t@0"]}).data["moves"]
     assert recipe["outcome"]["seconds"] == listed[0]["seconds"]  # it comes to the same program

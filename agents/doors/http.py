@@ -18,6 +18,7 @@ from agents.doors.seats import Busy, Late, Seats
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.calls import CALLS, CallFault
 from dojo_core.calls.registry import call_named
+from dojo_core.calls.words import READING
 
 MOST_BYTES = 1 << 20  # of a body
 BODY_SECONDS = 20.0
@@ -25,10 +26,13 @@ OPEN = ("/", "/openapi.json")
 
 WORDS = """The Dojo, for programs: the calls of the game as JSON.
 
-/openapi.json describes them all. With the token that the Dojo told when it began:
+/openapi.json describes them all. A game begins with open, and every answer names the calls that help most
+then. With the token that the Dojo told when it began:
 
   curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
     --data '{"kernel": "softmax"}' http://%s/v1/calls/open
+
+%s
 """
 
 
@@ -47,7 +51,7 @@ def api(seats: Seats, token: str) -> Gate:
 
 
 async def _words(request: Request) -> Response:
-    return PlainTextResponse(WORDS % request.headers["host"])
+    return PlainTextResponse(WORDS % (request.headers["host"], READING))
 
 
 async def _described(request: Request) -> Response:

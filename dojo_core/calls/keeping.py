@@ -148,7 +148,8 @@ def export(
         raise CallFault(
             "This library is too large for an answer: start the Dojo with a folder to export to.", "too_much"
         )
-    lines = [f"{counted(len(made.files), 'file')} of the library {name}:", *made.files]
+    head = f"{counted(len(made.files), 'file')} of the library {name}, whose texts are the answer's data:"
+    lines = [head, *made.files]
     return Answer(ended(lines, following), {"game": game, "name": name, "files": dict(made.files)}, following)
 
 

@@ -165,14 +165,20 @@ def moves(
         raise CallFault(str(fault), "not_found") from fault
     if analysis.fault:
         raise CallFault(analysis.fault, "refused")
+    known = dict.fromkeys(
+        each for buffer in analysis.program.buffers for each in (buffer.name, *buffer.arrays)
+    )
+    if place and not legal and place.partition("@")[0].partition("#")[0] not in known:
+        raise CallFault(f"Nothing is called {place!r} at this position: {', '.join(known)} are.", "not_found")
     data: Json = {"game": game, "position": number, "total": len(legal)}
     if not kind and not place:
         return _kinds(game, number, legal, data)
     texts, pages = paged([str(move) for move in legal], page, LISTED)
     rows = [_timed(desk, table, analysis, text) for text in texts]
-    where = " ".join(filter(None, [kind, f"at {place}" if place else ""]))
-    head = f"{counted(len(legal), 'legal move')} {where} at position {number}".replace("  ", " ")
-    lines = [f"{head}{f', page {page} of {pages}' if pages > 1 else ''}:"]
+    where = "".join([f" of the kind {kind}" * bool(kind), f" that name {place}" * bool(place)])
+    head = f"{counted(len(legal), 'legal move')}{where} at position {number}"
+    lines = [f"{form(REGISTRY[kind])}: {words_for(kind)}"] if kind else []
+    lines.append(f"{head}{f', page {page} of {pages}' if pages > 1 else ''}:")
     lines += [row["move"] + (f"  {row['told']}" if row["told"] else "") for row in rows]
     first = texts[0] if texts else "…"
     following = [written("play", game=game, moves=[first]), written("measure", game=game, moves=[first])]
@@ -180,10 +186,8 @@ def moves(
         asked = {name: value for name, value in (("kind", kind), ("place", place)) if value}
         following.insert(0, written("moves", game=game, **asked, page=page + 1))
     if not texts:
-        following = [written("moves", game=game)]
-        refused = f"{kind} {place}" if kind and place else form(REGISTRY[kind or "split_scope"])
-        lines.append("None is legal here. To hear why one is refused, ask:")
-        following.insert(0, written("why", game=game, move=refused))
+        lines.append("None is legal here: why tells of one that you name what is in its way.")
+        following = [written("moves", game=game), written("show", game=game)]
     listed = [{"move": row["move"], "seconds": row["seconds"], "speed": row["speed"]} for row in rows]
     data |= {"moves": listed, "page": page, "pages": pages}
     return Answer(ended(lines, following), data, tuple(following))

@@ -172,6 +172,8 @@ def _answer(
         following.insert(0, written("play", game=game, moves=[max(faster)[1]]))
     elif state == "not yet":
         following.insert(0, written("measure", game=game, seconds=120))
+    else:
+        following.append(written("show", game=game, what="profile", at=number))
     data = {
         "game": game, "position": number, "state": state, "unit": clock.unit,
         "outcome": _outcome(outcome), "speedup": None if speedup is None else described.speed(speedup),

@@ -86,7 +86,8 @@ def play(
         lines.append(f"… {len(changed) - CHANGED} more lines: {written('show', game=game)}")
     following = [written("measure", game=game), written("moves", game=game), written("show", game=game)]
     if stopped is not None:
-        lines.append(f"Stopped at move {len(played) + 1} of {len(moves)}. {stopped['sentence']}")
+        at_move = f"{len(played) + 1} of {len(moves)}, {shortened_line(stopped['move'])}"
+        lines.append(f"Stopped at move {at_move}. {stopped['sentence']}")
         following = [written("moves", game=game), written("measure", game=game)]
     data = {
         "game": game, "position": at_last.id, "ply": number, "played": played, "stopped": stopped,

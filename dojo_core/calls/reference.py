@@ -83,8 +83,8 @@ comes to them; of the app, the file that does:
 
 
 def page() -> str:
-    """The whole page, of the calls that are there without agents."""
-    calls = sorted((each for each in CALLS.values() if _file(each) in ORDER), key=_order)
+    """The whole page."""
+    calls = list(CALLS.values())
     table = ["| call | changes | |", "|---|---|---|"]
     for each in calls:
         changes = "yes" if each.changes else ""
@@ -100,17 +100,6 @@ def section(call: Call) -> str:
     if call.parameters:
         lines += ["| argument | | |", "|---|---|---|", *map(_row, call.parameters), ""]
     return "\n".join(lines)
-
-
-ORDER = ("opening", "looking", "playing", "measuring", "keeping")  # of the files
-
-
-def _file(call: Call) -> str:
-    return call.run.__module__.removeprefix("dojo_core.calls.")
-
-
-def _order(call: Call) -> int:
-    return ORDER.index(_file(call))
 
 
 def _marked(text: str) -> str:

@@ -13,6 +13,12 @@ from dojo_core.service.queue import Outcome
 
 LINE, LINES = 240, 200  # characters of a line of a text, lines of a page of it
 
+READING = """A line of a program is an operation behind the sizes of the loops (scopes) around it, outermost
+first; a bar stands for a loop that is the one of the line above. {0} is the index of the outermost loop, :v
+behind a size makes it vectors, :p threads, :u unrolled; heap, stack and register are where a buffer lies. y@1
+names the loop at depth 1 around the first operation that writes y, y#1@0 the outermost around the second,
+y the operation itself."""
+
 GameId = Annotated[str, "id of a game, as open and games tell it", {"maxLength": 40}]
 At = Annotated[
     int | None, "number of a position; without it the one where the game stands", {"maximum": 10**6}
