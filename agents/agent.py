@@ -20,6 +20,7 @@ from functools import partial
 from agents.outside import Consult, ask_at_once
 from agents.timing import Timing
 from agents.trail import Trail
+from dojo_core.actions.timing import workload_of
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.moves.core import Move
@@ -118,7 +119,7 @@ class Task:
 
     @property
     def workload(self) -> Workload:
-        return Workload(self.game.start, self.game.kernel, self.game.policy, self.game.target)
+        return workload_of(self.game)
 
     @property
     def before(self) -> tuple[Move, ...]:

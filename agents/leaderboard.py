@@ -17,12 +17,13 @@ from typing import Any
 from agents.comparison import Curve
 from agents.match import best_curves
 from dojo_core import kernels
+from dojo_core.actions.timing import workload_of
 from dojo_core.bounded_json import LARGEST, NotJson, read_object
 from dojo_core.faults import program_fault
 from dojo_core.files import replace_text, trouble_text
 from dojo_core.game import MAX_MOVES, Game, GameFull
 from dojo_core.measure.clock import TargetMeasurer
-from dojo_core.measure.measurement import Effort, Workload, seconds_text
+from dojo_core.measure.measurement import Effort, seconds_text
 from dojo_core.measure.speed import DRIFT_QUIET, Speed
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
 from dojo_core.program.expressions import TextError
@@ -235,7 +236,7 @@ def check(entry: Entry, measurer: TargetMeasurer) -> Checked:
     end = game.current.program
     if end.hash != entry.program:
         return Checked(entry, False, "Its moves lead to another program than the one that it names.")
-    work = Workload(game.start, game.kernel, game.policy, game.target)
+    work = workload_of(game)
     [start] = measurer.measure(work, [game.start], Effort.NORMAL)
     if start.seconds is None:
         return Checked(entry, False, f"The start cannot be measured here. {start.message}".strip())

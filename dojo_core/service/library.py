@@ -19,6 +19,7 @@ from itertools import islice, product
 from typing import Any
 
 from dojo_core import kernels
+from dojo_core.actions.timing import workload_of
 from dojo_core.bench.baselines import BASELINES
 from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import settled
@@ -31,7 +32,7 @@ from dojo_core.line import recorded_lines
 from dojo_core.measure.catalogue import Board, Catalogue, Row, TakenOut, Wanted
 from dojo_core.measure.exchange import PACKED, NoRecord, Taken, file_lines, take_in, to_line
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurement import Workload, seconds_text
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record, Records, SavedGame
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.ownership import name as owner_name
@@ -372,7 +373,7 @@ class Library:
             elif record is None or end.hash != record.program_hash or game.start.hash != record.start_hash:
                 refused.append(f"{game.title}: its moves do not lead to its program. It stays a claim.")
             else:
-                workload = Workload(game.start, game.kernel, game.policy, game.target)
+                workload = workload_of(game)
                 tasks.append((OTHER, Task(workload_key(game), workload, end, end.hash, record.line)))
         if tasks:
             self._service.queue.want(_measured_for(player), tasks)

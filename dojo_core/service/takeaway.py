@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import re
 
+from dojo_core.actions import looking
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.export import (
     DEFAULT_NAME,
@@ -75,13 +76,12 @@ def parts(game: Game, records: Records | None = None) -> Json:
 
 
 def _code(game: Game, name: str, records: Records | None) -> Json:
-    on = backend(game.target)
-    called = on.words.code
+    called = backend(game.target).words.code
     try:
         try:
             text = c_text(game, records)
         except NotExported:  # not C: as it is shown
-            text = on.generate(game.current.program, game.policy).text
+            text = looking.code(game.current.program, game.target, game.policy).text
     except (NotGeneratable, ValueError) as fault:
         return {"called": called, "error": str(fault)}
     return {"called": called, "name": f"{name}.{called.lower()}", "text": text}
