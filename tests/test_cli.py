@@ -345,7 +345,7 @@ REFUSED = [
     (("show", "gone.txt"), "There is no file gone.txt."),
     (("show", "own.txt", "--shape", "4x4"), "leave --shape out."),
     (("show", "."), ". is a folder"),
-    (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies: strict,"),
+    (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies are: strict,"),
     (("moves", "softmax", "--line", "gone.line"), "There is no file gone.line."),
     (("moves", "softmax", "--line", "nope"), "There is no file nope. The recorded lines: add, "),
     (("why", "softmax", "jump m@0"), "jump"),

@@ -19,7 +19,7 @@ from dojo_core.export.names import library_name
 from dojo_core.extras import need
 from dojo_core.from_onnx.importer import NotImported
 from dojo_core.from_onnx.values import Refusal
-from dojo_core.program.dependence import POLICIES
+from dojo_core.program.dependence import POLICIES, check_policy
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.wording import counted
 
@@ -82,8 +82,7 @@ def library(
         if show:
             _list(wanted)
             return
-        if policy not in POLICIES:
-            raise Failure(f"There is no policy {policy!r}. The policies: {', '.join(POLICIES)}.")
+        check_policy(policy)
         library_name(name)
         player = agent_named(agent)
     except (NotListed, NoAgent, ValueError) as wrong:

@@ -185,10 +185,7 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
     """A game at its cursor, the end of a line, or a program text as it is."""
     path = Path(wanted)
     if not (path.suffix or "/" in wanted or path.exists()):
-        raise Failure(
-            f"There is no kernel {wanted!r}. The kernels: {', '.join(kernels.names())}. "
-            "Or give the path of a file."
-        )
+        raise Failure(f"{kernels.unknown(wanted)} Or give the path of a file.")
     text = read_file(path)
     kind = kind_of(text)
     if kind == "graph":

@@ -18,7 +18,7 @@ from dojo_core.from_code.recognise import OWN, kind_of
 from dojo_core.from_code.source import sizes_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
-from dojo_core.program.dependence import POLICIES
+from dojo_core.program.dependence import POLICIES, check_policy
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -303,8 +303,10 @@ def line_text(line: Path, target: str = DEFAULT_TARGET) -> str:
 
 def known_policy(given: str | None, default: str) -> str:
     policy = default if given is None else given
-    if policy not in POLICIES:
-        raise Failure(f"There is no policy {policy!r}. The policies: {', '.join(POLICIES)}.")
+    try:
+        check_policy(policy)
+    except ValueError as unknown:
+        raise Failure(str(unknown)) from None
     return policy
 
 

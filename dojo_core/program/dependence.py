@@ -21,6 +21,12 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Pr
 POLICIES = ("strict", "reassoc", "algebraic")
 
 
+def check_policy(name: str) -> None:
+    """Raises ValueError with a sentence, which names those that there are."""
+    if name not in POLICIES:
+        raise ValueError(f"There is no policy {name!r}. The policies are: {', '.join(POLICIES)}.")
+
+
 class MemoryAccess(NamedTuple):
     """An operation's access to an element of an array; kind is ``r`` read, ``w`` write, ``a`` accumulation
     (both)."""

@@ -316,7 +316,7 @@ class Games:
         """A game on one of the kernels; an empty ``shape`` is the target's first. Raises Refused."""
         card = next((card for card in self.cards() if card.name == kernel), None)
         if card is None:
-            raise NotThere("There is no such kernel.")
+            raise NotThere(kernels.unknown(kernel))
         shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "")
         shape = shape or self.shapes(target or DEFAULT_TARGET).get(kernel, card.shape)
         shape = dict(card.layers).get(shape, shape)
