@@ -21,12 +21,6 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Pr
 POLICIES = ("strict", "reassoc", "algebraic")
 
 
-def check_policy(name: str) -> None:
-    """Raises ValueError with a sentence, which names those that there are."""
-    if name not in POLICIES:
-        raise ValueError(f"There is no policy {name!r}. The policies are: {', '.join(POLICIES)}.")
-
-
 class MemoryAccess(NamedTuple):
     """An operation's access to an element of an array; kind is ``r`` read, ``w`` write, ``a`` accumulation
     (both)."""
@@ -326,3 +320,9 @@ def is_reduction(leaf: Leaf, depth: int) -> bool:
 def has_vector_form(leaf: Leaf) -> bool:
     function = leaf.op.function
     return not function or FUNCTIONS[function].vector
+
+
+def check_policy(name: str) -> None:
+    """Raises ValueError with a sentence, which names those that there are."""
+    if name not in POLICIES:
+        raise ValueError(f"There is no policy {name!r}. The policies are: {', '.join(POLICIES)}.")
