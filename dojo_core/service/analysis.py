@@ -202,7 +202,8 @@ class Analysis:
                         opens.setdefault(way.moves[0], []).append(str(move))
                 if len(blocked) < BLOCKED_SHOWN:
                     told = described.refusal(refusal)
-                    blocked.append({"text": str(move), **told, "paths": paths_text(told.pop("nodes"))})
+                    paths = paths_text(told.pop("nodes"))  # as all of a page names them
+                    blocked.append({"text": str(move), **told, "paths": paths})
             with self._lock:
                 # what a player can do something about stands first
                 blocked.sort(key=lambda row: not row["ways"])

@@ -84,7 +84,7 @@ def delete(game: Game) -> Deleted:
     """Delete the current move and all that was played after it. Raises Refused at the start."""
     current = game.current
     if current.parent is None:
-        raise Refused("The start is no move: there is nothing to delete.")
+        raise Refused(f"{playing.AtStart()} There is nothing to delete.")
     inside = [current.id]
     for each in inside:
         inside.extend(game.positions[each].children)
@@ -107,7 +107,7 @@ def removal(game: Game) -> Json:
     """What removing the current move would do, tried on a copy of the game."""
     current = game.current
     if current.parent is None:
-        raise Refused("The start is no move: there is nothing to remove.")
+        raise Refused(f"{playing.AtStart()} There is nothing to remove.")
     replay = copied(game).drop(current.id, skip_invalid=True)
     entries = [
         {"move": e.move, "outcome": e.outcome, "new": e.new, "reason": e.reason} for e in replay.entries
