@@ -33,6 +33,8 @@ ADDRESS = "DOJO_API"  # in its environment: where the door is
 SETTINGS = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "404", "409", "422", "429"]
+[checks.negative_data_rejection]
+expected-statuses = ["400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "429"]
 """
 TOKEN = "a-token-of-the-benchmark"
 

@@ -26,7 +26,7 @@ from dojo_core.moves import REGISTRY
 SHAPES = {"softmax": "4x8", "relu": "8x8", "matmul": "4x8x8", "add": "8x8", "layernorm": "4x8"}
 TEXT = "kernel k\nin x\nout y\nx f32 [8] heap\ny f32 [8] heap\n8 y[{0}] = x[{0}]*2\n"
 KEPT = 64
-OFTEN = 0.8  # how many of the values of a kind are replaced
+OFTEN = 0.9  # how many of the values of a kind are replaced
 
 drawn = random.Random(0)
 games: dict[str, int] = {}  # begun, by id, the newest last: the last position that is known of each
