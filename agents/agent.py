@@ -20,6 +20,7 @@ from functools import partial
 from agents.outside import Consult, ask_at_once
 from agents.timing import Timing
 from agents.trail import Trail
+from dojo_core.actions.timing import workload_of
 from dojo_core.game import Game
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.moves.core import Move
@@ -28,6 +29,7 @@ from dojo_core.program.tree import Program
 
 FINALISTS = 5
 FAR = 30.0  # a start position that is slower than this against the best is no finalist
+FOUND_NOTHING = "The agent found nothing to measure."
 IDLE = 100  # proposals in a row with nothing new: the strategy has nothing left to try
 
 
@@ -117,7 +119,7 @@ class Task:
 
     @property
     def workload(self) -> Workload:
-        return Workload(self.game.start, self.game.kernel, self.game.policy, self.game.target)
+        return workload_of(self.game)
 
     @property
     def before(self) -> tuple[Move, ...]:

@@ -8,6 +8,7 @@ from dojo_core.cli.foreign import READERS
 
 __all__ = ["COMMANDS", "app", "main"]
 
+GOES_ON = "A run that was stopped goes on where it was."
 READERS[".pt2"] = ("learn", "agents.torch_backend.exported:graph_of_file")
 
 COMMANDS |= {
@@ -17,7 +18,7 @@ COMMANDS |= {
     ),
     "tune": Command(
         "agents.commands:tune",
-        "Let an agent make kernels fast. A run that was stopped goes on where it was.",
+        f"Let an agent make kernels fast. {GOES_ON}",
         measures=True,
     ),
     "library": Command(
@@ -57,7 +58,7 @@ COMMANDS |= {
     ),
     "train": Command(
         "agents.perfllm.cli:train",
-        "Let PerfLLM learn on kernels. A run that was stopped goes on where it was.",
+        f"Let PerfLLM learn on kernels. {GOES_ON}",
         measures=True,
     ),
     "try": Command(

@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from agents.agent import Agent, Best, Budget, Event
+from agents.agent import FOUND_NOTHING, Agent, Best, Budget, Event
 from agents.jobs.journal import Writer, event_line
 from agents.jobs.spec import MOST_SECONDS, JobSpec
 from agents.llm.options import AddressOption, PriceOption, TokensOption, filled
@@ -49,7 +49,6 @@ from dojo_core.cli.reporting import tell_unit
 from dojo_core.cli.terminal import (
     Failure,
     columns,
-    counted,
     err,
     out,
     print_table,
@@ -61,6 +60,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 _PASSES = ", ".join(PASSES)
 _AGENTS = "; ".join((", ".join(AGENTS), *(kind.form for kind in KINDS.values())))
@@ -303,7 +303,7 @@ def _tuned(tuning: Tuning, as_json: bool, record: Path | None = None) -> _Result
     title = tuning.task.game.title
     answers = tuple(tuning.answers)
     if event is None:
-        return _Result(title, 0, message="The agent found nothing to measure.", answers=answers)
+        return _Result(title, 0, message=FOUND_NOTHING, answers=answers)
     return _Result(title, event.evaluation, first, event.best, message, answers)
 
 

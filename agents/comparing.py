@@ -36,7 +36,6 @@ from dojo_core.cli.terminal import (
     Failure,
     check_writable,
     columns,
-    counted,
     err,
     out,
     print_table,
@@ -50,6 +49,7 @@ from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 HEAD = ("agent", "speed", "kernels", "faster in", "p", "programs")
 FIGURE = "random-edges,random-lines,sampling-edges,sampling-lines,annealing-edges,annealing-lines"

@@ -69,6 +69,8 @@ class DojoEnv(gymnasium.Env[Observation, np.int64]):
         observed: Observed = "text",
         masked: bool = False,
     ) -> None:
+        if most_actions < 1 or most_moves < 1:
+            raise ValueError("An episode has at least one move, and at least one action to choose from.")
         self.task, self.timing = task, timing
         self.most_moves, self.render_mode = most_moves, render_mode
         self.observed, self.masked = observed, masked
@@ -94,10 +96,16 @@ class DojoEnv(gymnasium.Env[Observation, np.int64]):
         return self._seen()
 
     def step(self, action: int | np.int64) -> tuple[Observation, float, bool, bool, Info]:
-        """Play a move, or stop. Raises gymnasium.error.ResetNeeded before the first reset."""
+        """Play a move, or stop. Raises gymnasium.error.ResetNeeded before the first reset, and
+        InvalidAction."""
         if self._measurement is None or self._first is None:
             raise gymnasium.error.ResetNeeded("Call reset before step.")
-        if STOP < int(action) <= len(self._legal):
+        if not self.action_space.contains(action):
+            raise gymnasium.error.InvalidAction(
+                f"An action is a number from 0 to {self.action_space.n - 1}, the k-th of info['moves'], "
+                f"not {action!r:.60}."
+            )
+        if STOP < action <= len(self._legal):
             moved = self._trail.extended(Step(self._legal[int(action) - 1], self._trail.born))
             assert moved is not None  # it was listed as legal
             self._trail = moved

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import date
@@ -18,12 +17,13 @@ from typing import Any
 from agents.comparison import Curve
 from agents.match import best_curves
 from dojo_core import kernels
+from dojo_core.actions.timing import workload_of
 from dojo_core.bounded_json import LARGEST, NotJson, read_object
 from dojo_core.faults import program_fault
 from dojo_core.files import replace_text, trouble_text
 from dojo_core.game import MAX_MOVES, Game, GameFull
 from dojo_core.measure.clock import TargetMeasurer
-from dojo_core.measure.measurement import Effort, Workload, seconds_text
+from dojo_core.measure.measurement import Effort, seconds_text
 from dojo_core.measure.speed import DRIFT_QUIET, Speed
 from dojo_core.moves import IllegalMove, MoveSyntax, NoSuchPlace
 from dojo_core.program.expressions import TextError
@@ -176,9 +176,16 @@ def _entry(data: Any) -> Entry:
         _check_count(name, given[name], name == "tokens")
     for name, least in (("seconds", 1e-10), ("start_seconds", 1e-10), ("cost", 0.0)):
         _check_number(name, given[name], least, name != "seconds")
-    if given["day"] and not re.fullmatch(r"\d{4}-\d\d-\d\d", given["day"], re.ASCII):
+    if given["day"] and not _is_day(given["day"]):
         raise ValueError("day is no date as 2026-01-31")
     return Entry(**{**given, "moves": tuple(moves)})
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _check_text(name: str, value: Any, most: int) -> None:
@@ -229,7 +236,7 @@ def check(entry: Entry, measurer: TargetMeasurer) -> Checked:
     end = game.current.program
     if end.hash != entry.program:
         return Checked(entry, False, "Its moves lead to another program than the one that it names.")
-    work = Workload(game.start, game.kernel, game.policy, game.target)
+    work = workload_of(game)
     [start] = measurer.measure(work, [game.start], Effort.NORMAL)
     if start.seconds is None:
         return Checked(entry, False, f"The start cannot be measured here. {start.message}".strip())

@@ -16,6 +16,7 @@ from agents.plots import COLOURS
 from dojo_core.files import write_text
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.speed import DRIFT_QUIET, SIGNS, Verdict, apart
+from dojo_core.wording import counted
 
 WIDTH, HEIGHT, LEFT, BELOW = 720.0, 260.0, 56.0, 34.0
 DASHES = ("", "7 3", "2 3", "9 3 2 3")
@@ -112,7 +113,7 @@ def _all_tried(line: PlayedLine) -> str:
         f"{_quoted(each.words)}</li>"
         for each in line.tried
     )
-    count = f"{len(line.tried)} program{'' if len(line.tried) == 1 else 's'}"
+    count = counted(len(line.tried), "program")
     return f"<details><summary>The match as it was played: {count}</summary><ol>{rows}</ol></details>"
 
 

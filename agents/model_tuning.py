@@ -12,12 +12,13 @@ from agents.run_log import RunBusy
 from agents.tuning import Tuning
 from dojo_core.cli.models import checked, chosen, made, opened_model, tell_deviations, tell_shares
 from dojo_core.cli.positions import known_policy
-from dojo_core.cli.terminal import Failure, counted, out
+from dojo_core.cli.terminal import Failure, out
 from dojo_core.graph.choices import kernel_game
 from dojo_core.graph.trial import Timing, drawn_inputs, in_turns, sampler, timed
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.wording import counted
 
 WORTH = 0.01  # of the model's time: kernels below that are left as they are
 

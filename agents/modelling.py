@@ -11,12 +11,13 @@ from rich.markup import escape
 from agents.search.cost_model import CostModel, Sampled, held_out, model_file, save
 from agents.search.features import FEATURES, features
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Records
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
+from dojo_core.wording import counted
 
 FEWEST = 8  # programs of a workload, for it to teach anything
 MOST = 60  # of one workload, from the fastest to the slowest: more tell little and take long to read

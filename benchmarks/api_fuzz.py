@@ -12,6 +12,7 @@ Exits with 1 where something was found; schemathesis tells what, with a line of 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import socket
@@ -20,14 +21,20 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import uvicorn
 
-PLAYED = "played"  # of the home: games in which moves were played, a line each (benchmarks/api_hooks.py)
+# Of the home, written by benchmarks/api_hooks.py: games in which moves were played, a line each; how many
+# answers came by call and status.
+PLAYED, ANSWERS = "played", "answers.json"
+ADDRESS = "DOJO_API"  # in its environment: where the door is
 SETTINGS = """
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "401", "404", "409", "422", "429"]
+[checks.negative_data_rejection]
+expected-statuses = ["400", "401", "403", "404", "405", "408", "409", "413", "415", "422", "429"]
 """
 TOKEN = "a-token-of-the-benchmark"
 
@@ -59,11 +66,12 @@ def tried(home: Path, minutes: float, seed: int, only: list[str]) -> int:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         began = time.monotonic()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         settings = home / "schemathesis.toml"
         settings.write_text(SETTINGS)
         command = [
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(settings), "run",
-            f"http://127.0.0.1:{listener.getsockname()[1]}/openapi.json",
+            f"{address}/openapi.json",
             "--header", f"Authorization: Bearer {TOKEN}",
             "--seed", str(seed), "--max-time", str(round(60 * minutes)),
             "--checks", "all", "--continue-on-failure", "--no-color", "--request-timeout", "400",
@@ -72,7 +80,8 @@ def tried(home: Path, minutes: float, seed: int, only: list[str]) -> int:
             *(word for call in only for word in ("--include-operation-id", call)),
         ]  # fmt: skip
         here = os.pathsep.join([str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "SCHEMATHESIS_HOOKS": "benchmarks.api_hooks", "PYTHONPATH": here}
+        hooked = {ADDRESS: address, "SCHEMATHESIS_HOOKS": "benchmarks.api_hooks", "PYTHONPATH": here}
+        environment = {**os.environ, **hooked}
         # where it keeps what it found, so that nothing stays here
         ended = subprocess.run(command, env=environment, cwd=home, check=False).returncode
         server.should_exit = True
@@ -88,7 +97,23 @@ def tried(home: Path, minutes: float, seed: int, only: list[str]) -> int:
     took = time.monotonic() - began
     print(f"{took:.0f} s; {len(kept)} games kept and read, {len(lost)} lost; {len(faults)} faults in the log")
     print("\n".join(faults[:10]))
+    print(shares(home / ANSWERS))
     return 1 if ended or lost or faults else 0
+
+
+def shares(file: Path) -> str:
+    """How many of the valid requests of each call were answered by 200."""
+    if not file.exists():
+        return "schemathesis told no answers"
+    of_all: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+    for key, count in json.loads(file.read_text()).items():
+        call, drawn, status = key.rsplit(" ", 2)
+        if drawn == "valid":
+            of_all[call] += count
+            done[call] += count * (status == "200")
+    told = (f"{call} {done[call]} of {n}" for call, n in sorted(of_all.items()))
+    return f"answered by 200, of valid ones: {', '.join(told)}"
 
 
 if __name__ == "__main__":

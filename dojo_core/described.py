@@ -64,14 +64,14 @@ def recipe(each: Recipe) -> Json:
 
 
 def refusal(refused: Refusal) -> Json:
-    """``code``, ``sentence``, ``nodes`` (paths), ``witness``, ``ways`` (``moves``, and ``then`` what the
-    refused move is called after them) and ``needs``."""
+    """``code``, ``sentence``, ``nodes`` (paths), ``witness``, ``ways`` (``moves``, ``told`` in a line,
+    and ``then`` what the refused move is called after them) and ``needs``."""
     return {
         "code": refused.code,
         "sentence": refused.sentence,
         "nodes": refused.nodes,
         "witness": str(refused.witness) if refused.witness else None,
-        "ways": [{"moves": way.moves, "then": way.then} for way in refused.ways],
+        "ways": [{"moves": way.moves, "then": way.then, "told": str(way)} for way in refused.ways],
         "needs": refused.needs,
     }
 

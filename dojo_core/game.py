@@ -63,6 +63,11 @@ class Entry:
     new: str
     reason: str = ""
 
+    @staticmethod
+    def lost(move: str) -> Entry:
+        """Of a move that stands behind one that became nothing."""
+        return Entry(move, "refused", move, "comes after a move that no longer applies")
+
     @property
     def applies(self) -> bool:
         return self.outcome in ("same", "readdressed")
@@ -104,6 +109,15 @@ def followed(context: Context, step: Step) -> Move | None:
 
 class GameFull(ValueError):
     """The game has as many moves as one game may have."""
+
+    def __init__(
+        self, sentence: str = f"A game has at most {MAX_MOVES} moves: start a new one from this position."
+    ) -> None:
+        super().__init__(sentence)
+
+
+class NoSuchPosition(ValueError):
+    """A number that no position of the game has; ``str()`` is a sentence."""
 
 
 @dataclass
@@ -182,7 +196,7 @@ class Game(Drawn):
 
     def _next_id(self) -> int:
         if len(self.positions) > MAX_MOVES:
-            raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
+            raise GameFull
         return max(self.positions) + 1
 
     def _go(self, position: Position) -> Position:
@@ -192,9 +206,19 @@ class Game(Drawn):
             self.positions[position.parent].children.append(position.id)
         return self.goto(position.id)
 
+    def at(self, position: int | None = None) -> Position:
+        """A position by its number, by default the one at the cursor. Raises NoSuchPosition."""
+        number = self.cursor if position is None else position
+        try:
+            return self.positions[number]
+        except (KeyError, TypeError):  # TypeError: what is no number, and cannot be looked up either
+            raise NoSuchPosition(
+                f"There is no position {position!r} in this game: the last one is {max(self.positions)}."
+            ) from None
+
     def goto(self, position: int) -> Position:
-        """Move the cursor. Raises KeyError where there is no such position."""
-        self.cursor = self.positions[position].id
+        """Move the cursor. Raises NoSuchPosition."""
+        self.cursor = self.at(position).id
         return self.current
 
     def back(self) -> Position:
@@ -292,11 +316,7 @@ class Game(Drawn):
         stopped = False
         for step in steps:
             if stopped:
-                entries.append(
-                    Entry(
-                        str(step.move), "refused", str(step.move), "comes after a move that no longer applies"
-                    )
-                )
+                entries.append(Entry.lost(str(step.move)))
                 continue
             # Longer ways take a second each to find. One refusal that ends the replay is worth it; where they
             # are passed over there may be dozens, most because of the first.
@@ -421,7 +441,7 @@ class Game(Drawn):
                 lost.add(int(position))
                 previous = int(position)
                 assert gone is not None
-                gone.append(Entry(words, "refused", words, "comes after a move that no longer applies"))
+                gone.append(Entry.lost(words))
                 continue
             if parent not in numbers or int(position) in numbers or int(position) == 0:
                 raise TextError(

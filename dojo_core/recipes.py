@@ -209,7 +209,7 @@ def play(game: Game, text: str, recipes: Mapping[str, Recipe] | None = None) -> 
     number = max(max(game.positions) + 1, _unused(game.current.program))
     sketch = _expanded(game.context(game.cursor, number), text, recipes)
     if len(game.positions) + len(sketch.moves) > MAX_MOVES:
-        raise GameFull(f"A game has at most {MAX_MOVES} moves: start a new one from this position.")
+        raise GameFull
     return sketch.play_on(game)
 
 

@@ -21,6 +21,7 @@ from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from dojo_core.targets.registry import target
+from dojo_core.wording import counted
 
 MARK = "1."
 LONGEST_LINK = 2048  # characters after ?g=
@@ -52,7 +53,7 @@ class Opened:
         """What became of the moves, as a sentence or two."""
         moves = len(self.game.positions) - 1
         if not self.gone:
-            return f"Replayed {moves} move{'' if moves == 1 else 's'} through the legality checks."
+            return f"Replayed {counted(moves, 'move')} through the legality checks."
         first = self.gone[0]
         why = first.reason.rstrip(".")
         return (

@@ -23,6 +23,7 @@ from starlette.responses import PlainTextResponse
 from streamlit import config
 from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
 
+from agents.doors.gate import foreign_page
 from dojo_core.package_data import document
 
 INSECURE = "DOJO_INSECURE"  # set by ``dojo app --insecure``
@@ -47,7 +48,7 @@ def refusal(headers: Mapping[str, str]) -> str | None:
         )
     allowed = {each.strip() for each in config.get_option("server.corsAllowedOrigins")}
     if origin is not None and origin not in allowed and urlparse(origin).netloc != host:
-        return f"The Dojo does not answer to pages of {origin}."
+        return foreign_page(origin)
     return None
 
 

@@ -134,6 +134,8 @@ def test_the_page_tells_every_fault() -> None:
         (("POST", "/v1/calls/open", {"json": {"kern": "relu"}}), "bad_request"),
         (("POST", "/v1/calls/open", {"json": ["relu"]}), "bad_request"),
         (("POST", "/v1/calls/open", {"json": {"text": "kernel k\nin x\n"}}), "unreadable"),
+        (("POST", "/v1/calls/open", {"json": {"kernel": "relu:1000000x1000000"}}), "unreadable"),
+        (("POST", "/v1/calls/open", {"json": {"kernel": "relu", "shape": "4"}}), "unreadable"),
     ],
 )
 def test_what_is_wrong_is_told_by_a_code_and_a_sentence(
@@ -193,6 +195,9 @@ def test_a_client_that_asks_too_often_is_told_when_to_ask_again(tmp_path: Path) 
         assert [each.status_code for each in answers] == [200, 200, 429]
         assert 1 <= int(answers[2].headers["Retry-After"]) <= 100
         assert program.call("kernels", {}, **{"Dojo-Client": "patient"}).status_code == 200
+        # another name does not help for long
+        named = [program.call("kernels", {}, **{"Dojo-Client": f"name {number}"}) for number in range(5)]
+        assert named[-1].status_code == 429 and "of all clients" in named[-1].json()["error"]["message"]
 
 
 def test_what_takes_too_long_is_told_and_goes_on(tmp_path: Path) -> None:

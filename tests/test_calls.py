@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import jsonschema
 import pytest
 
-from dojo_core.calls import CALLS, CallFault, Desk, Limits
+from dojo_core.calls import CALLS, Answer, CallFault, Desk, Limits
 from dojo_core.calls.reference import page
 from dojo_core.measure.records import Records
 from dojo_core.ownership import of_browser
@@ -20,9 +22,18 @@ JOIN, REUSE, SPLIT = "join_scopes t@0", "reuse_dims t 0", "split_scope t@0 2"
 ANN = of_browser("a" * 32)
 
 
+class Held(Desk):
+    """A desk whose answers are held against what the call says that they have."""
+
+    def call(self, name: str, arguments: Mapping[str, object]) -> Answer:
+        answer = super().call(name, arguments)
+        jsonschema.validate(json.loads(json.dumps(answer.data)), CALLS[name].data)
+        return answer
+
+
 @pytest.fixture
 def desk(service: Service) -> Desk:
-    return Desk(service, "Claude via MCP")
+    return Held(service, "Claude via MCP")
 
 
 def begun(desk: Desk) -> str:
@@ -59,7 +70,7 @@ def test_play_stops_at_the_first_refusal_and_says_how_far_it_came(desk: Desk) ->
     stopped = desk.call("play", {"game": game, "moves": [SPLIT, "split_scope t@0 7", SPLIT]})
     assert [each["position"] for each in stopped.data["played"]] == [1]
     assert stopped.data["stopped"]["move"] == "split_scope t@0 7" and stopped.data["position"] == 1
-    assert "Played 1 of 3" in stopped.text and "Stopped at move 2 of 3." in stopped.text
+    assert "Played 1 of 3" in stopped.text and "Stopped at move 2 of 3, split_scope t@0 7. " in stopped.text
     # refused at once, nothing has changed, and the way around it is in the sentence
     code, sentence = fault(desk, "play", game=game, moves=[REUSE], at=0)
     assert code == "refused" and sentence.endswith(f"Try first: {JOIN}.")
@@ -94,6 +105,9 @@ def test_moves_are_timed_in_turns_without_being_played(desk: Desk) -> None:
         (JOIN, "ok", True), (SPLIT, "ok", True),
     ]  # fmt: skip
     listed = desk.call("moves", {"game": game, "kind": "join_scopes"}).data["moves"]
+    assert fault(desk, "moves", game=game, place="q@1") == (
+        "not_found", "Nothing is called 'q@1' at this position: x, y, t are."
+    )  # fmt: skip
     assert listed[0]["move"] == JOIN and listed[0]["seconds"] > 0
     (recipe,) = desk.call("measure", {"game": game, "moves": ["fuse t@0"]}).data["moves"]
     assert recipe["outcome"]["seconds"] == listed[0]["seconds"]  # it comes to the same program
@@ -124,6 +138,7 @@ def test_what_is_not_measured_in_time_is_told(desk: Desk, bench: Bench) -> None:
         ("show", {"game": "x" * 99}, "game of show has at most 40 characters."),
         ("open", {"kernel": "pair\x00"}, "kernel of open has characters that no text has."),
         ("open", {"kernel": "pear"}, "There is no kernel 'pear'."),
+        ("open", {"line": "pear"}, "There is no such recorded line."),
         ("open", {}, "Name one thing to begin with"),
         ("open", {"text": "__import__('os')"}, "line 1, column 1: there is no function __import__"),
         ("show", {"game": "nowhere"}, "There is no saved game with this id here."),
@@ -141,7 +156,12 @@ def test_every_call_says_what_it_takes_and_gives() -> None:
         "goto", "measure", "hint", "compare", "save", "study", "export",
     }  # fmt: skip
     for each in CALLS.values():
-        assert "Data: " in each.description and len(each.summary) < 130
+        told = each.description.partition("Data: ")[2]
+        said = told.startswith("as ``open`` has it") or all(
+            f"``{name}``" in told for name in each.data["properties"]
+        )
+        assert said, f"{each.name} tells not all that it gives: {told}"
+        assert len(each.summary) < 130
         assert all(p.schema.get("description") for p in each.parameters), each.name
         assert each.schema()["additionalProperties"] is False
 
@@ -159,6 +179,16 @@ def test_a_client_keeps_few_games_open_and_none_that_it_never_played(service: Se
         begun(desk)
     assert fault(desk, "show", game=empty)[0] == "not_found"
     assert desk.call("show", {"game": first}).data["ply"] == 1
+
+
+def test_all_clients_together_keep_so_many_games(
+    apart: tuple[Desk, Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dojo_core.service.games.KEPT_OF_CLIENTS", 1)
+    desk, _ = apart
+    desk.call("play", {"game": begun(desk), "moves": [JOIN]})
+    code, sentence = fault(Desk(desk.service, "another name"), "open", kernel="pair")
+    assert code == "too_much" and sentence.startswith("Programs have 1 games here together")
 
 
 def test_games_of_another_client_are_looked_at_and_copied(desk: Desk, service: Service) -> None:
@@ -180,7 +210,7 @@ def apart(tmp_path: Path) -> Iterator[tuple[Desk, Page]]:
     served, app = (
         Service(RecordStore(Records(file)), Kernels(), lambda: Bench(), local=True) for _ in range(2)
     )
-    yield Desk(served, "Claude via MCP"), Page(app, "ann", ANN)
+    yield Held(served, "Claude via MCP"), Page(app, "ann", ANN)
     for service in (served, app):
         service.close()
 

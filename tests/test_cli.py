@@ -215,7 +215,9 @@ def test_what_is_mistyped_is_named(words, told):
 def test_why_takes_a_move_without_quotes_and_prints_data():
     told = json.loads(dojo("why", "softmax", "reuse_dims", "d", "0", "--json").stdout)
     assert (told["move"], told["legal"], told["code"]) == ("reuse_dims d 0", False, "clobber")
-    assert told["ways"] == [{"moves": ["join_scopes d@0"], "then": "reuse_dims d 0"}]
+    assert told["ways"] == [
+        {"moves": ["join_scopes d@0"], "then": "reuse_dims d 0", "told": "join_scopes d@0"}
+    ]
     assert json.loads(dojo("why", "softmax", "join_scopes m@0", "--json").stdout)["legal"]
 
 
@@ -343,7 +345,7 @@ REFUSED = [
     (("show", "gone.txt"), "There is no file gone.txt."),
     (("show", "own.txt", "--shape", "4x4"), "leave --shape out."),
     (("show", "."), ". is a folder"),
-    (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies: strict,"),
+    (("moves", "softmax", "--policy", "fast"), "There is no policy 'fast'. The policies are: strict,"),
     (("moves", "softmax", "--line", "gone.line"), "There is no file gone.line."),
     (("moves", "softmax", "--line", "nope"), "There is no file nope. The recorded lines: add, "),
     (("why", "softmax", "jump m@0"), "jump"),

@@ -91,6 +91,10 @@ def test_a_recorded_run_is_an_environment_without_a_clock():
 def test_before_the_first_reset_there_is_nothing_to_play(env):
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(1)
+    env.reset()
+    for wrong in ("join_scopes m@0", -1, 1024, 1.5):
+        with pytest.raises(gymnasium.error.InvalidAction, match="An action is a number from 0 to 1023"):
+            env.step(wrong)
 
 
 def test_a_start_without_a_time_is_told():
@@ -125,7 +129,10 @@ def test_the_mask_comes_in_each_form_that_libraries_take():
     [
         ({"kernel": "sofmax"}, "Did you mean softmax"),
         ({"kernel": "softmax:0x4"}, "at least 1"),
-        ({"kernel": "softmax:1024x512", "target": "snitch"}, "choose a smaller shape"),
+        ({"kernel": "softmax:1024x512", "target": "snitch"}, "The FPU of Snitch has no exp"),
+        ({"kernel": "relu:1024x512", "target": "snitch"}, r"choose a smaller shape\. relu:64x128 fits\."),
+        ({"kernel": 3}, "A kernel is named by a text"),
+        ({"kernel": "relu:8x8", "most_actions": 0}, "at least one action"),
         ({"kernel": "relu", "clock": "sun"}, "'machine' or 'count'"),
         ({"kernel": "relu", "observed": "pixels"}, "'text' or 'features'"),
     ],

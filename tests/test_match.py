@@ -228,6 +228,7 @@ def test_the_docs_show_a_leaderboard_that_is_read(tmp_path):
         (lambda d: d["entries"][0].update(programs=True), "programs is no whole number"),
         (lambda d: d["entries"][0].update(run="rm -rf"), "'run' means nothing"),
         (lambda d: d["entries"][0].update(day="today"), "day is no date"),
+        (lambda d: d["entries"][0].update(day="2026-99-99"), "day is no date"),
         (lambda d: d["entries"].append("x"), "Entry 2 of .* it is no object"),
     ],
 )

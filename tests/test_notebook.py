@@ -91,7 +91,9 @@ def test_moves_are_a_sequence_drawn_by_kind():
     assert text.startswith(f"{len(legal)} legal moves.\nsplit_scope: m@0 2, ")
     assert drawing.count("<details>") == len(kinds) and "join_scopes (4)" in drawing
     assert [str(move) for move in moves(SOFTMAX, "join_scopes")[:2]] == ["join_scopes m@0", "join_scopes d@0"]
-    assert "No legal move" in drawn(moves(SOFTMAX, "nothing"))[1]
+    assert "No legal move" in drawn(moves(SOFTMAX, "merge_scopes"))[1]
+    with pytest.raises(ValueError, match=r"no kind of move 'split_scopes'. Did you mean split_scope\?"):
+        moves(SOFTMAX, "split_scopes")
     text, drawing = drawn(legal[0])
     assert text == str(legal[0]) and f"<code>{text}</code>" in drawing
 
@@ -163,6 +165,7 @@ def doubled(x):
         (doubled, "doubled"),
         (doubled.program, "doubled"),
         (doubled.text, "doubled"),
+        ("def scaled(x, y, m=4):\n    for i in range(m):\n        y[i] = x[i] * 2\n", "scaled"),
         (play(start("softmax:4x8"), "join_scopes m@0").to_text(), "softmax 4x8"),
     ],
 )
@@ -187,6 +190,18 @@ def test_a_position_is_shown_in_each_form():
     assert "kernel_softmax" in str(show(SOFTMAX, "code"))
     with pytest.raises(ValueError, match="no 'picture'"):
         show(game, "picture")
+
+
+def test_what_a_function_cannot_take_is_told():
+    with pytest.raises(ValueError, match="A kernel is named by a text, such as 'softmax:1024x512', not by 3"):
+        start(3)
+    with pytest.raises(TypeError, match="measure takes a game first, as start gives one, not 'softmax'"):
+        measure("softmax")
+    for ask in (SOFTMAX.goto, lambda number: show(SOFTMAX, at=number)):
+        with pytest.raises(ValueError, match="There is no position 77 in this game: the last one is 0"):
+            ask(77)
+    with pytest.raises(MoveSyntax, match="vectorize_all is a recipe, which plays several moves"):
+        why(SOFTMAX, "vectorize_all m@0")
 
 
 def test_an_illegal_move_is_told_without_a_traceback():
@@ -221,7 +236,7 @@ def test_measuring_follows_the_line_on_a_chart():
 def test_what_nothing_is_compared_with_is_told():
     with pytest.raises(ValueError, match="this computer's processor"):
         compare(start("relu:8x8", "snitch"))
-    with pytest.raises(ValueError, match="'Torch' is nothing to compare with: there are start"):
+    with pytest.raises(ValueError, match=r"'Torch' is nothing to compare with. There are: start"):
         compare(SOFTMAX, "Torch")
 
 

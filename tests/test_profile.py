@@ -132,6 +132,9 @@ def test_what_is_long_gets_a_timer_and_what_is_alone_its_scope_s_time():
 def test_what_no_timer_tells_is_parted_by_weights():
     parts = parted(TWO, {(): 1.0, (0,): 0.6, (1,): 0.4}, {(0, 0): 1.0, (0, 1, 0): 3.0})
     assert parts[0, 0] == pytest.approx(0.15) and parts[0, 1] == parts[0, 1, 0] == pytest.approx(0.45)
+    # of two nests that take fewer ticks than the clock tells, no timer says anything
+    short = parted(TWO, {(): 1.0}, {(0, 0): 1.0, (0, 1, 0): 2.0, (1, 0, 0): 1.0})
+    assert short[(0,)] == pytest.approx(3 * short[(1,)])
 
 
 def test_a_reading_takes_off_what_timers_cost():

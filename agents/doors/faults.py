@@ -21,7 +21,11 @@ class Fault:
 # for their `bad_request`; the others from the door.
 FAULTS = {
     "bad_request": Fault(400, "The body is no JSON object, or not what the call's schema allows."),
-    "unreadable": Fault(422, "The arguments have their form, but a text or a move among them does not read."),
+    "unreadable": Fault(
+        422,
+        "The arguments have their form, but a text or a move among them does not read, or they name what "
+        "cannot be played: a kernel at a shape that it has not, that is too large, or not for that target.",
+    ),
     "not_found": Fault(404, "There is no such game, kernel, position, page or call."),
     "refused": Fault(409, "An illegal move, or a game that is not this client's."),
     "too_much": Fault(409, "The game, or this client, has as much as it may have."),

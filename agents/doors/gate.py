@@ -83,8 +83,13 @@ def refusal(host: str | None, origin: str | None) -> str | None:
         shown = (host or "(none)")[:100]
         return f"The Dojo does not answer to the host name {shown}, only to {', '.join(LOCAL)}."
     if origin is not None and origin != f"http://{host}":
-        return f"The Dojo does not answer to pages of {origin[:100]}."
+        return foreign_page(origin)
     return None
+
+
+def foreign_page(origin: str) -> str:
+    """Why a page of another site gets no answer, as a sentence."""
+    return f"The Dojo does not answer to pages of {origin[:100]}."
 
 
 class Gate:

@@ -11,12 +11,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from agents.doors.faults import answered, busy, fault
+from agents.doors.faults import FAULTS, answered, busy, fault
 from agents.doors.gate import Gate
 from agents.doors.openapi import CLIENT, described
 from agents.doors.seats import Busy, Late, Seats
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.calls import CALLS, CallFault
+from dojo_core.calls.registry import call_named
+from dojo_core.calls.words import READING
 
 MOST_BYTES = 1 << 20  # of a body
 BODY_SECONDS = 20.0
@@ -24,10 +26,13 @@ OPEN = ("/", "/openapi.json")
 
 WORDS = """The Dojo, for programs: the calls of the game as JSON.
 
-/openapi.json describes them all. With the token that the Dojo told when it began:
+/openapi.json describes them all. A game begins with open, and every answer names the calls that help most
+then. With the token that the Dojo told when it began:
 
   curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
     --data '{"kernel": "softmax"}' http://%s/v1/calls/open
+
+%s
 """
 
 
@@ -46,7 +51,7 @@ def api(seats: Seats, token: str) -> Gate:
 
 
 async def _words(request: Request) -> Response:
-    return PlainTextResponse(WORDS % request.headers["host"])
+    return PlainTextResponse(WORDS % (request.headers["host"], READING))
 
 
 async def _described(request: Request) -> Response:
@@ -68,7 +73,7 @@ async def _by_status(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return fault("fault", "A fault of the Dojo, noted in its log.")
+    return fault("fault", FAULTS["fault"].means)
 
 
 class _TooLarge(Exception):
@@ -81,9 +86,10 @@ class _Calls:
 
     async def answer(self, request: Request) -> Response:
         name = request.path_params["name"]
-        call = CALLS.get(name)
-        if call is None:
-            return fault("not_found", f"There is no call {name[:60]!r}. The calls: {', '.join(CALLS)}.")
+        try:
+            call = call_named(name)
+        except CallFault as unknown:
+            return fault(unknown.code, str(unknown))
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return fault("not_json", "Send the arguments as application/json.")
         try:

@@ -16,6 +16,7 @@ from agents.doors.gate import Gate
 from agents.doors.seats import Busy, Late, Seats
 from dojo_core import kernels
 from dojo_core.calls import CALLS, Call, CallFault, Desk
+from dojo_core.calls.words import READING
 from dojo_core.moves import REGISTRY
 from dojo_core.moves.reference import section
 from dojo_core.package_data import document_path
@@ -24,13 +25,15 @@ from dojo_core.version import version
 
 Context = ServerRequestContext[object]
 
-INSTRUCTIONS = """The Dojo is a game about making numerical kernels fast. A game begins with a naive
+INSTRUCTIONS = f"""The Dojo is a game about making numerical kernels fast. A game begins with a naive
 program. A move transforms it and keeps what it computes, so that no program that you reach is wrong: a move
 that would change the results is refused, with the reason. The score is the time that the compiled program
 takes, measured on this machine.
 
 Begin with open, read the program, list the legal moves or recipes, play some, measure. What made it slower is
-taken back; every position stays in the game's tree. What you play can be watched on the Dojo's board."""
+taken back; every position stays in the game's tree. What you play can be watched on the Dojo's board.
+
+{READING}"""
 
 DOCUMENTS = {
     "text": "How a program is written, and how to read one.",

@@ -98,10 +98,7 @@ def _answer(call: Call) -> Json:
         "type": "object",
         "properties": {
             "text": {"type": "string", "description": "The answer in words."},
-            "data": {
-                "type": "object",
-                "description": "The same as values: the operation's description names them.",
-            },
+            "data": {**call.data, "description": "The same as values: the operation's description has more."},
             "next": {
                 "type": "array",
                 "items": {"type": "string"},

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from dojo_core.calls import Answer, Desk
-from dojo_core.calls.desk import LONGEST_NAME, cleaned
+from dojo_core.calls.call import LONGEST_NAME
+from dojo_core.calls.desk import cleaned
 from dojo_core.service import Service
 
 T = TypeVar("T")
@@ -23,14 +24,19 @@ MOST_CLIENTS = 32  # desks kept; of another one's client nothing is lost but its
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a client may ask: calls that have begun and are not answered, calls a second on average and in a
-    row, seconds that it waits for an answer. Of all clients together, whatever names they give themselves:
-    ``at_once``, calls worked on, and ``in_all``, calls that wait or are worked on."""
+    """What a client may ask: ``pending``, calls that have begun and are not answered, calls ``a_second`` on
+    average and ``in_a_row``, ``seconds`` that it waits for an answer.
+
+    A client is known by the name that it gives itself. ``of_all``, ``in_all`` and ``at_once`` (calls that are
+    worked on) are of all together who come in by one token or one pipe, whatever names they give: as many
+    times of the first two as one client has, and calls that wait or are worked on.
+    """
 
     pending: int = 16
     a_second: float = 20.0
     in_a_row: int = 60
     seconds: float = 360.0
+    of_all: float = 4.0
     at_once: int = 4
     in_all: int = 64
 
@@ -50,29 +56,42 @@ class Late(Exception):
     """A call has not come to its end in time. It goes on, and what it changes is kept."""
 
 
+class Bucket:
+    """How fast calls may come: so many a second on average, so many in a row (a token bucket). ``whose``: the
+    end of the sentence that says so."""
+
+    def __init__(
+        self, a_second: float, in_a_row: float, whose: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._a_second, self._in_a_row, self._whose, self._clock = a_second, in_a_row, whose, clock
+        self._left, self._at = in_a_row, clock()
+
+    def take(self) -> None:
+        """One call more. Raises Busy."""
+        now = self._clock()
+        self._left = min(self._in_a_row, self._left + (now - self._at) * self._a_second)
+        self._at = now
+        if self._left < 1:
+            sentence = f"More than {self._a_second:g} calls a second{self._whose}: slow down."
+            raise Busy(sentence, (1 - self._left) / self._a_second)
+        self._left -= 1
+
+
 class Seat:
-    """A client's desk, and what it has asked lately (a token bucket)."""
+    """A client's desk, how many of its calls are under way, and how fast they may come."""
 
     def __init__(self, desk: Desk, allowance: Allowance, clock: Callable[[], float] = time.monotonic) -> None:
         self.desk = desk
-        self._allowance, self._clock = allowance, clock
-        self._pending = 0
-        self._left, self._at = float(allowance.in_a_row), clock()
+        self._most, self._pending = allowance.pending, 0
+        self._bucket = Bucket(allowance.a_second, allowance.in_a_row, clock=clock)
         self._lock = threading.Lock()
 
     def take(self) -> None:
         """Begin a call; ``give_back`` ends it. Raises Busy."""
-        most = self._allowance
         with self._lock:
-            now = self._clock()
-            self._left = min(most.in_a_row, self._left + (now - self._at) * most.a_second)
-            self._at = now
-            if self._pending >= most.pending:
+            if self._pending >= self._most:
                 raise Busy(f"{self._pending} calls wait for their answers, as many as may: await one.", 1.0)
-            if self._left < 1:
-                sentence = f"More than {most.a_second:g} calls a second: slow down."
-                raise Busy(sentence, (1 - self._left) / most.a_second)
-            self._left -= 1
+            self._bucket.take()
             self._pending += 1
 
     def give_back(self, _: object = None) -> None:
@@ -90,6 +109,8 @@ class Seats:
         self._service, self._by, self._allowance, self._exports = service, by, allowance, exports
         self._seats: OrderedDict[str, Seat] = OrderedDict()
         self._in_all = 0
+        most = allowance.of_all
+        self._bucket = Bucket(most * allowance.a_second, most * allowance.in_a_row, " of all clients")
         self._counting = threading.Lock()
         self._workers = ThreadPoolExecutor(allowance.at_once, thread_name_prefix="call")
 
@@ -113,6 +134,7 @@ class Seats:
         with self._counting:
             if self._in_all >= self._allowance.in_all:
                 raise Busy(f"{self._in_all} calls of all clients wait: ask again in a moment.", 1.0)
+            self._bucket.take()
             seat = self.seat(client)
             seat.take()
             self._in_all += 1

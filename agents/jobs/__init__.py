@@ -12,8 +12,9 @@ A run belongs to no page: whoever knows its id can follow it, and who does not f
 with the app that started it, having kept every measurement, and goes on from there when it is resumed.
 """
 
-from agents.jobs.host import JobRefused, Jobs, JobView
+from agents.jobs.host import Jobs, JobView
 from agents.jobs.journal import Entry, Journal
+from agents.jobs.refused import JobRefused
 from agents.jobs.spec import JobSpec
 
 __all__ = ["Entry", "JobRefused", "JobSpec", "JobView", "Jobs", "Journal"]

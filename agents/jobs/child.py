@@ -14,7 +14,7 @@ import threading
 import traceback
 from pathlib import Path
 
-from agents.agent import Budget, Control, PlayerFailed
+from agents.agent import FOUND_NOTHING, Budget, Control, PlayerFailed
 from agents.jobs.journal import Journal, JournalBusy, Writer, event_line
 from agents.jobs.spec import JobSpec
 from agents.outside import told
@@ -115,7 +115,7 @@ def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Contr
     if control.stopped:
         writer.state("stopped", f"Stopped; what was found is kept. {asked}".strip())
     else:
-        writer.state("done", asked if number else "The agent found nothing to measure.")
+        writer.state("done", asked if number else FOUND_NOTHING)
 
 
 def main(folder: Path) -> int:

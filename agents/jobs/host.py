@@ -14,6 +14,15 @@ from agents.jobs import journal as journals
 from agents.jobs.child import JOURNAL
 from agents.jobs.journal import Entry, Journal
 from agents.jobs.processes import Gone, Processes
+from agents.jobs.refused import (
+    JobRefused,
+    interrupted,
+    no_run,
+    not_going_on,
+    not_resumable,
+    not_started,
+    still_open,
+)
 from agents.jobs.spec import JobSpec
 from agents.players import NoAgent, agent_named
 from dojo_core.extras import NotInstalled
@@ -23,10 +32,6 @@ log = logging.getLogger("dojo.jobs")
 AT_ONCE = 4  # runs of one app side by side: more only wait for each other's measurements
 KEPT = 200  # finished runs that stay in the folder; older ones make room
 ENDED = ("done", "stopped", "failed")
-
-
-class JobRefused(ValueError):
-    """What was asked of a run cannot be done; ``str()`` is a sentence for the person who asked."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +118,11 @@ class Jobs:
         with self._lock:
             if job not in self._journals:
                 if not (job.isalnum() and job.isascii() and len(job) <= 32):
-                    raise JobRefused("There is no run with this id here.")
+                    raise no_run()
                 try:
                     self._journals[job] = Journal(self.folder / job / JOURNAL)
                 except (OSError, ValueError):
-                    raise JobRefused("There is no run with this id here.") from None
+                    raise no_run() from None
             return self._journals[job]
 
     def _state(self, journal: Journal) -> tuple[str, str]:
@@ -129,9 +134,7 @@ class Jobs:
             return journal.state, journal.message
         if journal.written:
             return "elsewhere", "Another app of yours runs this."
-        return "interrupted", self._processes.blamed(
-            job
-        ) or "It ended with its app. Resume goes on from there."
+        return "interrupted", self._processes.blamed(job) or interrupted("there")
 
     # ------------------------------------------------------------------ to be told
 
@@ -150,7 +153,7 @@ class Jobs:
             journals.begin(folder / JOURNAL, spec)
             self._spawn(spec.id)
         except OSError as fault:
-            raise JobRefused(f"The run could not be started: {fault.strerror or fault}.") from fault
+            raise not_started(fault) from fault
         self._make_room()
         return spec.id
 
@@ -158,7 +161,7 @@ class Jobs:
         """Let a run that ended early go on. Raises JobRefused."""
         view = self.view(job)
         if not view.resumable:
-            raise JobRefused("This run is not one that was stopped or interrupted.")
+            raise not_resumable()
         self._room()
         try:
             self._spawn(job)
@@ -183,7 +186,7 @@ class Jobs:
         """Forget a run. Raises JobRefused while it goes on."""
         view = self.view(job)
         if view.works or view.state == "paused":
-            raise JobRefused("Stop this run before deleting it.")
+            raise still_open()
         with self._lock:
             self._journals.pop(job, None)
         shutil.rmtree(self.folder / job, ignore_errors=True)
@@ -220,7 +223,7 @@ class Jobs:
         try:
             self._processes.say(job, words)
         except Gone:
-            raise JobRefused("This run does not go on here: resume it first.") from None
+            raise not_going_on() from None
 
     def _spawn(self, job: str) -> None:
         folder = self.folder / job

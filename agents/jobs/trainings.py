@@ -14,8 +14,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.jobs.host import JobRefused
 from agents.jobs.processes import Gone, Processes, locked
+from agents.jobs.refused import (
+    JobRefused,
+    interrupted,
+    no_run,
+    not_going_on,
+    not_resumable,
+    not_started,
+    still_open,
+)
 from dojo_core.bounded_json import read_object
 from dojo_core.extras import absent, sentence
 from dojo_core.files import write_text
@@ -130,7 +138,7 @@ class Trainings:
         try:
             spec = TrainingSpec.read(folder / PLAN)
         except (OSError, ValueError):
-            raise JobRefused("There is no training run with this id here.") from None
+            raise no_run("training run") from None
         state, message = self._state(run, folder)
         events, tried = self._lines(folder / EVENTS), self._lines(folder / TRIED)
         return TrainingView(spec, state, message, events, tried, self._processes.alive(_trying(run)))
@@ -152,7 +160,7 @@ class Trainings:
 
     def _place(self, run: str) -> Path:
         if not re.fullmatch("[0-9a-f]{4,32}", run):
-            raise JobRefused("There is no training run with this id here.")
+            raise no_run("training run")
         return self.folder / run
 
     def _lines(self, path: Path) -> tuple[Event, ...]:
@@ -168,8 +176,7 @@ class Trainings:
             return state, message
         if locked(folder / "measurements.jsonl"):
             return "elsewhere", "Another process of yours is at this run."
-        why = self._processes.blamed(run) or "It ended with its app. Resume goes on from its checkpoint."
-        return "interrupted", why
+        return "interrupted", self._processes.blamed(run) or interrupted("its checkpoint")
 
     # ------------------------------------------------------------------ to be told
 
@@ -186,13 +193,13 @@ class Trainings:
             write_text(folder / PLAN, json.dumps(asdict(spec), indent=1) + "\n")
             self._spawn(spec.id, folder)
         except OSError as fault:
-            raise JobRefused(f"The run could not be started: {fault.strerror or fault}.") from fault
+            raise not_started(fault) from fault
         return spec.id
 
     def resume(self, run: str) -> None:
         """Go on from the last checkpoint. Raises JobRefused."""
         if not self.view(run).resumable:
-            raise JobRefused("This run is not one that was stopped or interrupted.")
+            raise not_resumable()
         self._room()
         folder = self._place(run)
         with contextlib.suppress(OSError), (folder / STATE).open("a") as file:
@@ -204,7 +211,7 @@ class Trainings:
         try:
             self._processes.say(run, words)
         except Gone:
-            raise JobRefused("This run does not go on here: resume it first.") from None
+            raise not_going_on() from None
 
     def play(self, run: str, kernel: str, shape: str) -> None:
         """Let the run's last checkpoint play a kernel greedily. Raises JobRefused."""
@@ -223,7 +230,7 @@ class Trainings:
         """Forget a run. Raises JobRefused while it goes on."""
         view = self.view(run)
         if view.learns or view.trying:
-            raise JobRefused("Stop this run before deleting it.")
+            raise still_open()
         folder = self._place(run)
         for path in [path for path in self._files if path.parent == folder]:
             self._files.pop(path, None)

@@ -13,14 +13,15 @@ from agents.operators.library import DOCUMENT, FOLDER, PAGE, NotResumable, Plan,
 from agents.operators.listed import NotListed, Operator, chosen, operators, read
 from agents.players import AGENTS, NoAgent, agent_named
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, tell_machine
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table, tell_machine
 from dojo_core.export import NotExported
 from dojo_core.export.names import library_name
 from dojo_core.extras import need
 from dojo_core.from_onnx.importer import NotImported
 from dojo_core.from_onnx.values import Refusal
-from dojo_core.program.dependence import POLICIES
+from dojo_core.program.dependence import POLICIES, check_policy
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.wording import counted
 
 
 def library(
@@ -81,8 +82,7 @@ def library(
         if show:
             _list(wanted)
             return
-        if policy not in POLICIES:
-            raise Failure(f"There is no policy {policy!r}. The policies: {', '.join(POLICIES)}.")
+        check_policy(policy)
         library_name(name)
         player = agent_named(agent)
     except (NotListed, NoAgent, ValueError) as wrong:

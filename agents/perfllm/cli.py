@@ -19,12 +19,13 @@ from dojo_core.bounded_json import read_object
 from dojo_core.cli.positions import LineOption, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.reporting import tell_unit
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table
 from dojo_core.extras import need
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.places import cache_directory
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 EncoderOption = Annotated[
     str, typer.Option("--encoder", help="ir, bag, counts, minilm, or a model's folder or name.")

@@ -28,6 +28,7 @@ from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
+from dojo_core.wording import counted
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +68,7 @@ def resolve(game: Game, wanted: dict[str, Any]) -> Resolved:
     else:
         raise ValueError(f"There is no kind of entry {kind!r}.")
     moves = len(replay.line()) - 1
-    return Resolved(
-        Entry(name, replay.current.program, f"{moves} move{'' if moves == 1 else 's'}"), moves, replay.policy
-    )
+    return Resolved(Entry(name, replay.current.program, counted(moves, "move")), moves, replay.policy)
 
 
 def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:

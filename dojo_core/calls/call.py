@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from dojo_core.calls.schema import of_type
 from dojo_core.service.view import Json
 from dojo_core.spelling import meant
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dojo_core.calls.desk import Desk
 
 LONGEST = 200  # characters of an argument that says nothing else
+LONGEST_NAME = 60  # characters of a client's name, and of a call's that is told back
 MOST = 100  # entries of a list that says nothing else
 
 Code = Literal["bad_request", "not_found", "refused", "too_much", "missing", "fault"]
@@ -35,10 +37,11 @@ class Answer:
 class CallFault(Exception):
     """A call that comes to nothing: ``str()`` is a sentence that says what to do next.
 
-    ``code``: ``bad_request`` (arguments that no call of this name takes), ``not_found`` (a game, kernel,
-    position or place that is not there), ``refused`` (an illegal move, a game of somebody else),
-    ``too_much`` (a limit of the client's), ``missing`` (what is not installed, or not to be had on this
-    machine), ``fault`` (of the Dojo's own; its log says which).
+    ``code``: ``bad_request`` (arguments that no call of this name takes; a text that does not read, a kernel
+    at a shape that cannot be played), ``not_found`` (a game, kernel, line or position that is not there),
+    ``refused`` (an illegal move, a game of somebody else), ``too_much`` (a limit of the client's),
+    ``missing`` (what is not installed, or not to be had on this machine), ``fault`` (of the Dojo's own; its
+    log says which).
     """
 
     def __init__(self, sentence: str, code: Code = "bad_request") -> None:
@@ -59,13 +62,14 @@ class Parameter:
 class Call:
     """Something that a client may ask of its desk. ``summary`` is a sentence, ``description`` the
     documentation with what the answer's data holds; ``changes``: does it change a game, or what is known
-    of one?"""
+    of one? ``data``: the JSON Schema of the answer's data."""
 
     name: str
     summary: str
     description: str
     parameters: tuple[Parameter, ...]
     changes: bool
+    data: Json
     run: Callable[..., Answer] = field(repr=False)
 
     def schema(self) -> Json:
@@ -110,8 +114,9 @@ class Call:
         return f"{self.name}({', '.join(names)})"
 
 
-def made(run: Callable[..., Answer], changes: bool) -> Call:
-    """The call that a function is: its parameters by its annotations, its words by its docstring."""
+def made(run: Callable[..., Answer], data: type, changes: bool) -> Call:
+    """The call that a function is: its parameters by its annotations, its words by its docstring; ``data`` is
+    a TypedDict."""
     words = inspect.getdoc(run) or ""
     hints = get_type_hints(run, include_extras=True)
     parameters = [
@@ -120,7 +125,7 @@ def made(run: Callable[..., Answer], changes: bool) -> Call:
     ]
     name = run.__name__.rstrip("_")
     summary = " ".join(words.partition("\n\n")[0].split())
-    return Call(name, summary, words, tuple(parameters), changes, run)
+    return Call(name, summary, words, tuple(parameters), changes, of_type(data), run)
 
 
 def _parameter(name: str, hint: Any, default: object) -> Parameter:

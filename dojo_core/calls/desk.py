@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dojo_core.calls.call import Answer, CallFault
-from dojo_core.calls.registry import CALLS
+from dojo_core.calls.call import LONGEST_NAME, Answer, CallFault, Code
+from dojo_core.calls.registry import call_named
 from dojo_core.calls.words import written
 from dojo_core.faults import shortened, text_fault
 from dojo_core.files import trouble_text
@@ -24,13 +24,15 @@ from dojo_core.service import Refused, Service, saved_games
 from dojo_core.service.comparing import Comparison
 from dojo_core.service.games import KEPT_GAMES
 from dojo_core.service.players import Table
+from dojo_core.service.refused import Full, NotThere, Unfit
 from dojo_core.service.sources import SavedText
-from dojo_core.spelling import meant
 
 log = logging.getLogger(__name__)
 
-LONGEST_NAME = 60  # characters of a client's name
 FAULT = "That did not work: a fault of the Dojo, noted in its log. The games are safe."
+
+
+KINDS: dict[type[Refused], Code] = {Unfit: "bad_request", NotThere: "not_found", Full: "too_much"}
 
 
 @dataclass(frozen=True)
@@ -75,21 +77,15 @@ class Desk:
 
     def call(self, name: str, arguments: Mapping[str, object]) -> Answer:
         """Raises CallFault, and nothing else."""
-        known = CALLS.get(name)
         try:
-            if known is None:
-                hint = meant(str(name)[:LONGEST_NAME], CALLS)
-                words = (
-                    f"There is no call {str(name)[:LONGEST_NAME]!r}. {hint} The calls: {', '.join(CALLS)}."
-                )
-                raise CallFault(" ".join(words.split()), "not_found")
-            return known(self, arguments)
+            return call_named(name)(self, arguments)
         except CallFault:
             raise
         except TextError as fault:
             raise CallFault(text_fault(fault)) from fault
         except (IllegalMove, Refused) as refusal:
-            raise CallFault(str(refusal), "refused") from refusal
+            code: Code = next((code for kind, code in KINDS.items() if isinstance(refusal, kind)), "refused")
+            raise CallFault(str(refusal), code) from refusal
         except MoveSyntax as fault:
             raise CallFault(shortened(str(fault))) from fault
         except GameFull as full:

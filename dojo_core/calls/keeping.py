@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+from dojo_core.actions.timing import number_text
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.registry import call
@@ -14,27 +16,25 @@ from dojo_core.calls.words import (
     GameId,
     Page,
     ended,
-    number_text,
     paged,
-    plural,
     position_of,
     written,
 )
-from dojo_core.codegen.code import NotGeneratable
-from dojo_core.export import DEFAULT_NAME, Library, NotExported, library, of_game, zipped
+from dojo_core.export import DEFAULT_NAME, Library, NotExported, zipped
 from dojo_core.files import naming
 from dojo_core.game import Game
 from dojo_core.service.changes import copied
 from dojo_core.service.players import Table
-from dojo_core.service.takeaway import file_name
+from dojo_core.service.takeaway import file_name, library_of
 from dojo_core.sharing import line_text, link
 from dojo_core.story.page import move_table
 from dojo_core.study.writing import of_game as study_of
+from dojo_core.wording import counted
 
 LARGEST = 400_000  # characters of a library's files in an answer
 
 
-@call(changes=True)
+@call(answers.Titled, changes=True)
 def save(
     desk: Desk,
     game: GameId,
@@ -51,7 +51,7 @@ def save(
     return Answer(ended([f"Saved as {kept}."], following), {"game": game, "title": kept}, following)
 
 
-@call()
+@call(answers.Study)
 def study(
     desk: Desk,
     game: GameId,
@@ -108,12 +108,12 @@ def _story(desk: Desk, table: Table, at: int) -> list[str]:
         return "not measured" if time is None else number_text(game.target, time)
 
     return [
-        f"# {game.title}", "", f"{head}, {rules}: {plural(len(steps), 'move')}, {told(last)}.{gain}", "",
+        f"# {game.title}", "", f"{head}, {rules}: {counted(len(steps), 'move')}, {told(last)}.{gain}", "",
         *move_table(steps, seconds, told), "", "```", *line[-1].program.text.splitlines(), "```",
     ]  # fmt: skip
 
 
-@call(changes=True)
+@call(answers.Exported, changes=True)
 def export(
     desk: Desk,
     game: GameId,
@@ -132,14 +132,14 @@ def export(
         copy = copied(table.game)
     copy.cursor = position_of(copy, at).id
     try:
-        made = library([of_game(copy, f"the game {copy.title}")], name)
-    except (NotExported, NotGeneratable, ValueError) as fault:
+        made = library_of(copy, name)
+    except NotExported as fault:
         raise CallFault(str(fault), "refused") from fault
     following = (written("compare", game=game), written("study", game=game))
     if desk.exports is not None:
         archive = _write(made, desk.exports / f"{file_name(copy.title)}-{game}-{copy.cursor}.zip")
         lines = [
-            f"Wrote {archive}: {plural(len(made.files), 'file')}; README.md there tells how to build it."
+            f"Wrote {archive}: {counted(len(made.files), 'file')}; README.md there tells how to build it."
         ]
         return Answer(
             ended(lines, following), {"game": game, "name": name, "archive": str(archive)}, following
@@ -148,7 +148,8 @@ def export(
         raise CallFault(
             "This library is too large for an answer: start the Dojo with a folder to export to.", "too_much"
         )
-    lines = [f"{plural(len(made.files), 'file')} of the library {name}:", *made.files]
+    head = f"{counted(len(made.files), 'file')} of the library {name}, whose texts are the answer's data:"
+    lines = [head, *made.files]
     return Answer(ended(lines, following), {"game": game, "name": name, "files": dict(made.files)}, following)
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from dojo_core import described
+from dojo_core.actions import looking
+from dojo_core.actions.playing import usable_recipes
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.registry import call
@@ -17,20 +21,17 @@ from dojo_core.calls.words import (
     ended,
     outcome_text,
     paged,
-    plural,
     ply,
     position_of,
     shortened_line,
     written,
 )
-from dojo_core.moves.api import why as verdict_on
 from dojo_core.moves.core import REGISTRY, Move
 from dojo_core.moves.notation import form
 from dojo_core.service.analysis import Analysis, likelihood, words_for
-from dojo_core.service.changes import usable_recipes
 from dojo_core.service.players import Table
 from dojo_core.service.view import Json
-from dojo_core.spelling import meant
+from dojo_core.wording import counted
 
 EXAMPLES = 3  # moves of a kind, where all kinds are told
 LISTED = 40  # moves of a page
@@ -51,7 +52,7 @@ def told(desk: Desk, table: Table, *before: str) -> Answer:
             "seconds": outcome.seconds if outcome is not None and outcome.ok else None,
             "yours": table.owner == desk.owner, "program": here.program.text, "told": list(before),
         }  # fmt: skip
-    head = f"Game {game.id}: {game.title}. Position {here.id}, {plural(at, 'move')} from the start"
+    head = f"Game {game.id}: {game.title}. Position {here.id}, {counted(at, 'move')} from the start"
     text = here.program.text.splitlines()
     lines = [*before, f"{head}; {outcome_text(game.target, outcome)}.", *map(shortened_line, text[:OVERVIEW])]
     if len(text) > OVERVIEW:
@@ -71,7 +72,7 @@ def looked_at(desk: Desk, table: Table, at: int | None) -> tuple[Analysis, int]:
         return desk.service.attention.analysis(table.game, position.program), position.id
 
 
-@call()
+@call(answers.Shown)
 def show(
     desk: Desk,
     game: GameId,
@@ -138,7 +139,7 @@ def _late(desk: Desk, table: Table, analysis: Analysis, part: Literal["assembly"
     return made
 
 
-@call()
+@call(answers.Moves)
 def moves(
     desk: Desk,
     game: GameId,
@@ -158,25 +159,26 @@ def moves(
     """
     table = desk.table(game)
     analysis, number = looked_at(desk, table, at)
-    if kind and kind not in REGISTRY:
-        hint = meant(kind, REGISTRY)
-        recipe = " It is a recipe: play takes it, recipes tells of it." if kind in usable_recipes() else ""
-        raise CallFault(f"There is no kind of move {kind!r}.{recipe} {hint}".rstrip(), "not_found")
-    legal = [
-        move
-        for move in analysis.moves
-        if kind in ("", move.name) and (not place or place in map(str, move.arguments))
-    ]
+    try:
+        legal = looking.chosen(analysis.moves, kind, place)
+    except looking.NoSuchKind as fault:
+        raise CallFault(str(fault), "not_found") from fault
     if analysis.fault:
         raise CallFault(analysis.fault, "refused")
+    known = dict.fromkeys(
+        each for buffer in analysis.program.buffers for each in (buffer.name, *buffer.arrays)
+    )
+    if place and not legal and place.partition("@")[0].partition("#")[0] not in known:
+        raise CallFault(f"Nothing is called {place!r} at this position: {', '.join(known)} are.", "not_found")
     data: Json = {"game": game, "position": number, "total": len(legal)}
     if not kind and not place:
         return _kinds(game, number, legal, data)
     texts, pages = paged([str(move) for move in legal], page, LISTED)
     rows = [_timed(desk, table, analysis, text) for text in texts]
-    where = " ".join(filter(None, [kind, f"at {place}" if place else ""]))
-    head = f"{plural(len(legal), 'legal move')} {where} at position {number}".replace("  ", " ")
-    lines = [f"{head}{f', page {page} of {pages}' if pages > 1 else ''}:"]
+    where = "".join([f" of the kind {kind}" * bool(kind), f" that name {place}" * bool(place)])
+    head = f"{counted(len(legal), 'legal move')}{where} at position {number}"
+    lines = [f"{form(REGISTRY[kind])}: {words_for(kind)}"] if kind else []
+    lines.append(f"{head}{f', page {page} of {pages}' if pages > 1 else ''}:")
     lines += [row["move"] + (f"  {row['told']}" if row["told"] else "") for row in rows]
     first = texts[0] if texts else "…"
     following = [written("play", game=game, moves=[first]), written("measure", game=game, moves=[first])]
@@ -184,16 +186,14 @@ def moves(
         asked = {name: value for name, value in (("kind", kind), ("place", place)) if value}
         following.insert(0, written("moves", game=game, **asked, page=page + 1))
     if not texts:
-        following = [written("moves", game=game)]
-        refused = f"{kind} {place}" if kind and place else form(REGISTRY[kind or "split_scope"])
-        lines.append("None is legal here. To hear why one is refused, ask:")
-        following.insert(0, written("why", game=game, move=refused))
+        lines.append("None is legal here: why tells of one that you name what is in its way.")
+        following = [written("moves", game=game), written("show", game=game)]
     listed = [{"move": row["move"], "seconds": row["seconds"], "speed": row["speed"]} for row in rows]
     data |= {"moves": listed, "page": page, "pages": pages}
     return Answer(ended(lines, following), data, tuple(following))
 
 
-def _kinds(game: str, number: int, legal: list[Move], data: Json) -> Answer:
+def _kinds(game: str, number: int, legal: Sequence[Move], data: Json) -> Answer:
     """All kinds of legal moves, the likelier ones first, with a few of each."""
     counts = Counter(move.name for move in legal)
     rows: list[Json] = []
@@ -203,7 +203,7 @@ def _kinds(game: str, number: int, legal: list[Move], data: Json) -> Answer:
             {"kind": name, "count": counts[name], "form": form(REGISTRY[name]), "about": words_for(name),
              "examples": examples}
         )  # fmt: skip
-    lines = [f"{plural(len(legal), 'legal move')} at position {number}, of {plural(len(rows), 'kind')}:"]
+    lines = [f"{counted(len(legal), 'legal move')} at position {number}, of {counted(len(rows), 'kind')}:"]
     lines += [
         f"{row['kind']} ({row['count']}): {', '.join(row['examples'])}{', …' * (row['count'] > EXAMPLES)}"
         for row in rows
@@ -234,7 +234,7 @@ def _timed(desk: Desk, table: Table, analysis: Analysis, text: str) -> Json:
     return row
 
 
-@call()
+@call(answers.Why)
 def why(
     desk: Desk,
     game: GameId,
@@ -244,13 +244,13 @@ def why(
     """Why a move is legal or not at a position, and the ways around a refusal, which were tried out.
 
     Data: ``game``, ``position``, ``move``, ``legal``, ``sentence``, and ``refusal``, null of a legal
-    move: its ``code``, ``sentence``, ``nodes``, ``witness``, ``ways`` (``moves`` to play first, ``then``
-    what the move is called; those to play in its place have no ``then``) and ``needs``.
+    move: its ``code``, ``sentence``, ``nodes``, ``witness``, ``ways`` (``moves`` to play first, ``told``
+    in a line, ``then`` what the move is called; those to play in its place have no ``then``) and ``needs``.
     """
     table = desk.table(game)
     analysis, number = looked_at(desk, table, at)
     text = " ".join(move.split())
-    verdict = verdict_on(analysis.program, text, analysis.target, analysis.policy)
+    verdict = looking.explained(analysis.program, text, analysis.target, analysis.policy)
     refused = verdict.refusal
     data = {
         "game": game, "position": number, "move": text, "legal": verdict.legal, "sentence": verdict.sentence,
@@ -269,7 +269,7 @@ def why(
     return Answer(ended(lines, following), data, tuple(following))
 
 
-@call()
+@call(answers.Recipes)
 def recipes(
     desk: Desk,
     find: Annotated[str, "only those with this in their name or words"] = "",

@@ -8,33 +8,34 @@ from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from dojo_core import described
-from dojo_core.bench.baselines import BASELINES
+from dojo_core.actions.comparing import NAMES, OTHERS, NotComparable, comparison_of
+from dojo_core.actions.timing import NothingTimes, clock_here, number_text
 from dojo_core.bench.table import lines as rows_of
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import looked_at
 from dojo_core.calls.registry import call
-from dojo_core.calls.words import At, GameId, ended, number_text, outcome_text, position_of, written
+from dojo_core.calls.words import At, GameId, ended, outcome_text, position_of, written
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.speed import Speed
 from dojo_core.service import feed
 from dojo_core.service.attention import LOOKED_AT, SELF, START, moves_to, task_of
 from dojo_core.service.changes import copied
-from dojo_core.service.comparing import Comparison, Contender, Spec, board_contender
+from dojo_core.service.comparing import Comparison
 from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Table
-from dojo_core.service.queue import Outcome, Task
+from dojo_core.service.queue import Outcome, Task, stopped
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import backend
 
 LOOK = 0.02  # seconds between two looks at what came
-COMPARED = 6  # entries of a comparison at most, this position and the start among them
 Seconds = Annotated[
     float, "how long to wait at most; what is not there then is told as such", {"maximum": 300}
 ]
 
 
-@call(changes=True)
+@call(answers.Measured, changes=True)
 def measure(
     desk: Desk,
     game: GameId,
@@ -58,11 +59,10 @@ def measure(
     """
     table = desk.table(game)
     analysis, number = looked_at(desk, table, at)
-    clock = backend(analysis.target).clock()
-    if clock.kind in ("elsewhere", "missing"):
-        raise CallFault(
-            f"Nothing here times programs for {analysis.target}. {clock.missing}".strip(), "missing"
-        )
+    try:
+        clock = clock_here(analysis.target)
+    except NothingTimes as fault:
+        raise CallFault(str(fault), "missing") from fault
     asked = list(dict.fromkeys(" ".join(text.split()) for text in moves))
     after = [analysis.successor(text) for text in asked]
     with table.lock:
@@ -149,7 +149,7 @@ def _answer(
     lines += [f"These are {clock.label}."] if clock.label and clock.timed else []
     if state == "not yet":
         wait, down = waited_for(target), service.queue.of(table.key).down
-        why = f"The measurer has stopped ({down})." if down else wait.sentence if wait is not None else ""
+        why = stopped(down) if down else wait.sentence if wait is not None else ""
         lines.append(f"Not all is measured yet. {why} Ask again, with more seconds.".replace("  ", " "))
     if speedup is not None and here.hash != begin.hash:
         lines.append(f"Against the start: {_speed_text(speedup)}.")
@@ -172,6 +172,8 @@ def _answer(
         following.insert(0, written("play", game=game, moves=[max(faster)[1]]))
     elif state == "not yet":
         following.insert(0, written("measure", game=game, seconds=120))
+    else:
+        following.append(written("show", game=game, what="profile", at=number))
     data = {
         "game": game, "position": number, "state": state, "unit": clock.unit,
         "outcome": _outcome(outcome), "speedup": None if speedup is None else described.speed(speedup),
@@ -204,7 +206,7 @@ def _speed_text(speed: Speed) -> str:
     return f"{speed.value:.3g}× as fast ({speed.low:.3g} to {speed.high:.3g}, {rounds})"
 
 
-@call()
+@call(answers.Hint)
 def hint(
     desk: Desk,
     game: GameId,
@@ -218,7 +220,7 @@ def hint(
     measured.
 
     Hints that are played one after the other go along its line to the end. Data: ``game``, ``position``,
-    ``source`` (``pass``, or ``none`` where it would play nothing), ``kind``, ``words``, and by level
+    ``source`` (``pass``, or ``none`` where it would play nothing), ``kind``, ``words``, and by ``level``
     ``place``, ``paths`` and ``move``.
     """
     table = desk.table(game)
@@ -231,7 +233,8 @@ def hint(
     shown = advised
     for _ in range(("kind", "place", "move").index(level)):
         shown = shown.further
-    data = {"game": game, "position": copy.cursor, **shown.as_json()}
+    data = {"game": game, "position": copy.cursor, **shown.as_json(), "level": level}
+    data.pop("gain", None)  # of what was measured, which a pass does not ask
     if advised.source == "none":
         following = [written("moves", game=game), written("measure", game=game)]
         return Answer(ended(["The pass would play nothing more here."], following), data, tuple(following))
@@ -246,14 +249,14 @@ def hint(
     return Answer(ended(lines, following), data, tuple(following))
 
 
-@call(changes=True)
+@call(answers.Compared, changes=True)
 def compare(
     desk: Desk,
     game: GameId,
     against: Annotated[
         list[str],
-        f"other implementations: {', '.join(BASELINES)}; also start, heuristic",
-        {"minItems": 1, "maxItems": COMPARED - 1, "items": {"type": "string", "maxLength": 40}},
+        f"what to compare it with: {', '.join(NAMES)}",
+        {"minItems": 1, "maxItems": OTHERS, "items": {"type": "string", "maxLength": 40}},
     ] = ("torch",),  # type: ignore[assignment]
     at: At = None,
     seconds: Seconds = 120.0,
@@ -283,38 +286,17 @@ def compare(
                     f"{written('compare', game=game, comparison=desk.comparison.id)} tells of it.",
                     "too_much",
                 )
-            made = desk.comparison = comparisons.start(_spec(table, at, against))
+            with table.lock:
+                copy = copied(table.game)
+            copy.cursor = position_of(copy, at).id
+            try:
+                made = desk.comparison = comparisons.start(comparison_of(copy, against))
+            except NotComparable as fault:
+                raise CallFault(str(fault), "refused") from fault
     until = time.monotonic() + min(seconds, desk.limits.seconds)
     while made.open and time.monotonic() < until:
         time.sleep(10 * LOOK)
     return _compared(game, made)
-
-
-def _spec(table: Table, at: int | None, against: list[str]) -> Spec:
-    """Raises CallFault."""
-    with table.lock:
-        game = copied(table.game)
-    game.cursor = position_of(game, at).id
-    if not backend(game.target).native:
-        raise CallFault(
-            f"Comparisons are of this computer's processor, not of {game.target}: open the kernel for cpu.",
-            "refused",
-        )
-    contenders = [board_contender(game) or Contender("start", "start")]
-    for name in dict.fromkeys(against):
-        if name in BASELINES and game.kernel is not None:
-            contenders.append(Contender("baseline", BASELINES[name].name, baseline=name))
-        elif name in ("start", "heuristic"):
-            contenders += [Contender(name, name)] * (name not in [each.name for each in contenders])
-        elif name in BASELINES:
-            raise CallFault(
-                f"{name} is compared on kernels that have a name, not on a text of your own.", "refused"
-            )
-        else:
-            raise CallFault(f"{name!r} is nothing to compare with: {', '.join(BASELINES)}, start, heuristic.")
-    if len(contenders) < 2:
-        raise CallFault("This is the start itself: name something else to compare it with.")
-    return Spec(game.kernel, game.shape, game.start.text, game.policy, tuple(contenders))
 
 
 def _compared(game: str, made: Comparison) -> Answer:

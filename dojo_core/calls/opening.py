@@ -6,12 +6,13 @@ from typing import Annotated, Literal
 
 from dojo_core import described
 from dojo_core import kernels as library
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import told
 from dojo_core.calls.registry import call
-from dojo_core.calls.words import Page, ended, paged, plural, written
-from dojo_core.from_code.recognise import kind_of
+from dojo_core.calls.words import Page, ended, paged, written
+from dojo_core.from_code.recognise import OWN, kind_of
 from dojo_core.from_code.translate import translate
 from dojo_core.game import Game
 from dojo_core.program.target import DEFAULT_TARGET
@@ -19,12 +20,13 @@ from dojo_core.service import saved_games
 from dojo_core.service.games import targets
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import UnknownTarget, backend
+from dojo_core.wording import counted
 
 LISTED = 40  # kernels, layers, games of a page
 LONGEST_TEXT = 200_000  # characters
 
 
-@call()
+@call(answers.Kernels)
 def kernels(
     desk: Desk,
     find: Annotated[str, "only those with this in their name, group or formula"] = "",
@@ -50,7 +52,7 @@ def kernels(
         if wanted in f"{card.name} {card.group} {card.formula}".lower()
     ]  # fmt: skip
     shown, pages = paged(rows, page, LISTED)
-    head = plural(len(rows), "kernel") + (f", page {page} of {pages}" if pages > 1 else "")
+    head = counted(len(rows), "kernel") + (f", page {page} of {pages}" if pages > 1 else "")
     text = [f"{head}:", *(f"{row['name']} ({row['dims']} {row['shape']}): {row['formula']}" for row in shown)]
     known = [{"name": name, "words": words, "sentence": about} for name, words, about in targets()]
     text.append(f"Targets: {', '.join(each['name'] for each in known)}.")
@@ -61,7 +63,7 @@ def kernels(
     return Answer(ended(text, following), data, tuple(following))
 
 
-@call()
+@call(answers.Networks)
 def networks(
     desk: Desk,
     name: Annotated[str, "a network or a kernel, to list layers as its shapes; without it the networks"] = "",
@@ -82,7 +84,7 @@ def networks(
         raise CallFault(str(fault), "not_found") from fault
     shown, pages = paged([described.layer(each) for each in layers], page, LISTED)
     text = [
-        f"{plural(len(layers), 'layer')} of {name}" + (f", page {page} of {pages}:" if pages > 1 else ":")
+        f"{counted(len(layers), 'layer')} of {name}" + (f", page {page} of {pages}:" if pages > 1 else ":")
     ]
     text += [f"{row['name']}: {row['kernel']} {row['shape']}" for row in shown]
     following = [written("open", kernel=shown[0]["name"])]
@@ -92,7 +94,7 @@ def networks(
     return Answer(ended(text, following), data, tuple(following))
 
 
-@call(changes=True)
+@call(answers.Standing, changes=True)
 def open_(
     desk: Desk,
     kernel: Annotated[str, "name of a kernel or of a network's layer, also softmax:1024x512"] = "",
@@ -131,7 +133,7 @@ def open_(
     games = desk.service.games
     if line:
         begun, stop = games.from_line(f"{line.removesuffix('.line')}.line")
-        ahead = f"{plural(len(begun.positions) - 1, 'move')} of the line stand ahead: goto takes you there."
+        ahead = f"{counted(len(begun.positions) - 1, 'move')} of the line stand ahead: goto takes you there."
         return told(desk, desk.begin(begun), *filter(None, (stop, ahead)))
     if text.strip():
         return _on_text(desk, text, sizes or {}, on, policy)
@@ -154,11 +156,9 @@ def _on_kernel(desk: Desk, wanted: str, shape: str, target: str, policy: str) ->
 def _on_text(desk: Desk, text: str, sizes: dict[str, int], target: str, policy: str) -> Answer:
     """A text of the Dojo's own as it is, of another language translated; what it was read as is told."""
     read: list[str] = []
-    if kind_of(text) not in ("program", "game", "line"):
+    if kind_of(text) not in OWN:
         made = translate(text, sizes, lenient=True)
-        text = made.program.text
-        chosen = ", ".join(f"{name}={size}" for name, size in made.sizes.items())
-        read = [f"{made.sentence} {chosen}".strip(), made.checked, *made.notes]
+        text, read = made.program.text, made.told
     return told(desk, desk.begin(desk.service.games.from_text(text, policy, target)), *read)
 
 
@@ -170,7 +170,7 @@ def _again(desk: Desk, game: str) -> Answer:
     return told(desk, desk.copy(game), f"A copy of your own; the game {game} stays as it is.")
 
 
-@call()
+@call(answers.Games)
 def games(desk: Desk, page: Page = 1) -> Answer:
     """Your saved games, the last played first. Every game is saved, after each move.
 
@@ -189,11 +189,11 @@ def games(desk: Desk, page: Page = 1) -> Answer:
         )  # fmt: skip
     shown, pages = paged(rows, page, LISTED)
     text = [
-        f"{plural(len(rows), 'game')} of {desk.client}" + (f", page {page} of {pages}:" if pages > 1 else ":")
+        f"{counted(len(rows), 'game')} of {desk.client}{f', page {page} of {pages}' if pages > 1 else ''}:"
     ]
     for row in shown:
         best = f", best {row['best']:.3g}×" if row["best"] else ""
-        text.append(f"{row['game']}: {row['title']}, {plural(row['moves'], 'move')}{best}, {row['when']}")
+        text.append(f"{row['game']}: {row['title']}, {counted(row['moves'], 'move')}{best}, {row['when']}")
     following = [written("open", game=shown[0]["game"])] if shown else [written("kernels")]
     if page < pages:
         following.insert(0, written("games", page=page + 1))

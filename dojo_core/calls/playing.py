@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from dojo_core import described, recipes
+from dojo_core import described
+from dojo_core.actions import playing
+from dojo_core.calls import answers
 from dojo_core.calls.call import Answer, CallFault
 from dojo_core.calls.desk import Desk
 from dojo_core.calls.looking import told
@@ -13,23 +15,22 @@ from dojo_core.calls.words import (
     GameId,
     ended,
     outcome_text,
-    plural,
     ply,
     position_of,
     shortened_line,
     written,
 )
 from dojo_core.faults import shortened
-from dojo_core.game import Game, GameFull
-from dojo_core.moves import IllegalMove, MoveSyntax
-from dojo_core.service.changes import usable_recipes
+from dojo_core.game import Game
+from dojo_core.moves import IllegalMove
 from dojo_core.service.view import Json, difference, history
+from dojo_core.wording import counted
 
 CHANGED = 40  # lines of what moves changed
 SHOWN = 80  # positions of a tree
 
 
-@call(changes=True)
+@call(answers.Played, changes=True)
 def play(
     desk: Desk,
     game: GameId,
@@ -52,32 +53,32 @@ def play(
     (``-``) and came (``+``).
     """
     table = desk.own(game)
-    played: list[Json] = []
     stopped: Json | None = None
     with table.lock:
         position = position_of(table.game, at)
         stood, before = table.game.cursor, position.program.text
         table.game.goto(position.id)
-        try:
-            for text in moves:
-                made = recipes.play(table.game, text, usable_recipes())
-                played.append(
-                    {"move": text, "moves": [str(move) for move in made], "position": table.game.cursor}
-                )
-        except (IllegalMove, MoveSyntax, GameFull) as fault:
-            if not played:
+        line = playing.play(table.game, moves)
+        fault = line.refused
+        if fault is not None:
+            if not line.played:
                 table.game.goto(stood)
-                raise
+                raise fault
             refused = described.refusal(fault.refusal) if isinstance(fault, IllegalMove) else None
+            text = moves[len(line.played)]
             stopped = {"move": text, "sentence": shortened(str(fault)), "refusal": refused}
         desk.service.keep(table)
         at_last, target = table.game.current, table.game.target
         number, program = ply(table.game, at_last.id), at_last.program
+    played = [
+        {"move": each.text, "moves": [str(move) for move in each.moves], "position": each.position}
+        for each in line.played
+    ]
     changed = difference(before, program.text, context=False)
     (outcome,) = desk.service.known(table, [program.hash])
     count = f"{len(played)} of {len(moves)}" if len(moves) > 1 else "it"
     lines = [
-        f"Played {count}: position {at_last.id}, {plural(number, 'move')} from the start, "
+        f"Played {count}: position {at_last.id}, {counted(number, 'move')} from the start, "
         f"{outcome_text(target, outcome)}."
     ]
     lines += [shortened_line(f"{mark} {line}") for mark, line in changed[:CHANGED]]
@@ -85,7 +86,8 @@ def play(
         lines.append(f"… {len(changed) - CHANGED} more lines: {written('show', game=game)}")
     following = [written("measure", game=game), written("moves", game=game), written("show", game=game)]
     if stopped is not None:
-        lines.append(f"Stopped at move {len(played) + 1} of {len(moves)}. {stopped['sentence']}")
+        at_move = f"{len(played) + 1} of {len(moves)}, {shortened_line(stopped['move'])}"
+        lines.append(f"Stopped at move {at_move}. {stopped['sentence']}")
         following = [written("moves", game=game), written("measure", game=game)]
     data = {
         "game": game, "position": at_last.id, "ply": number, "played": played, "stopped": stopped,
@@ -94,7 +96,7 @@ def play(
     return Answer(ended(lines, following), data, tuple(following))
 
 
-@call(changes=True)
+@call(answers.Standing, changes=True)
 def take_back(
     desk: Desk,
     game: GameId,
@@ -106,17 +108,16 @@ def take_back(
     """
     table = desk.own(game)
     with table.lock:
-        line = table.game.line()
-        if len(line) == 1:
-            raise CallFault(
-                f"The start is no move: {written('moves', game=game)} tells what can be played.", "refused"
-            )
-        table.game.goto(line[max(0, len(line) - 1 - count)].id)
+        try:
+            playing.take_back(table.game, count)
+        except playing.AtStart as start:
+            words = f"{start} {written('moves', game=game)} tells what can be played."
+            raise CallFault(words, "refused") from start
         desk.service.keep(table)
     return told(desk, table)
 
 
-@call(changes=True)
+@call(answers.StandingOrTree, changes=True)
 def goto(
     desk: Desk,
     game: GameId,
@@ -142,7 +143,7 @@ def goto(
         here, target, nodes = table.game.cursor, table.game.target, history(table.game)["nodes"]
         near = _near(table.game, nodes)
     outcomes = desk.service.known(table, [node["hash"] for node in nodes])
-    tree, lines = [], [f"{plural(len(nodes) - 1, 'move')} in this game; it stands at position {here}:"]
+    tree, lines = [], [f"{counted(len(nodes) - 1, 'move')} in this game; it stands at position {here}:"]
     for node, outcome in zip(nodes, outcomes, strict=True):
         seconds = outcome.seconds if outcome is not None and outcome.ok else None
         told_of = {"position": node["id"], "seconds": seconds}

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 from dojo_core.calls import CALLS, Call, Parameter
-from dojo_core.calls.desk import LIMITS, LONGEST_NAME
+from dojo_core.calls.call import LONGEST_NAME
+from dojo_core.calls.desk import LIMITS
+from dojo_core.calls.doors import table as shared_functions
 from dojo_core.calls.words import LINES
 from dojo_core.game import MAX_MOVES
-from dojo_core.service.games import KEPT_GAMES, KEPT_OWN
+from dojo_core.service.games import KEPT_GAMES, KEPT_OF_CLIENTS, KEPT_OWN
 from dojo_core.service.view import Json
 
 INTRODUCTION = f"""# The game as calls
@@ -32,7 +34,8 @@ print(answer.text)
 An answer has a `text` for a person or a language model, compact, whose last line names the calls that help
 most now; `data`, the same as JSON, of which each call below says what it holds; and `next`, those calls
 once more. A call that comes to nothing raises `CallFault`: `str()` is a sentence that says what to do,
-`.code` is `bad_request` (arguments that the call does not take, or a text that does not read), `not_found`,
+`.code` is `bad_request` (arguments that the call does not take, a text that does not read, a kernel at a
+shape that cannot be played), `not_found`,
 `refused` (an illegal move, a game of somebody else), `too_much` (a limit, below), `missing` (what is not
 installed, or not to be had on this machine) or `fault` (of the Dojo's own, noted in its log).
 `Call.schema()` is the JSON Schema of the arguments. What is in no schema is refused; `null` stands for an
@@ -62,24 +65,33 @@ each other.
 - A client has {LIMITS.open_games} games open at once. The one that was not used for longest is closed for
   the next, and opens again by its id; where nothing was ever played in it, it is forgotten.
 - It keeps {KEPT_GAMES} games with moves, {KEPT_OWN} of them on texts of its own; a game has {MAX_MOVES}
-  moves, variations included.
+  moves, variations included. All clients together keep {KEPT_OF_CLIENTS:,}.
 - One `measure` or beginning of `compare` at a time, which waits {LIMITS.seconds:.0f} seconds at most; what
   is not there then is told as such, and is measured on when it is asked for again.
 - A library is written only to the folder that the Dojo was started with for it, as an archive whose name
   the Dojo gives; without one, its files are the answer.
 
-## The calls
+## What the doors share
+
+MCP and HTTP have the calls. Calls and the app stand on one service (`dojo_core/service/`), which keeps the
+games, has programs measured and asks the pass for hints. Beneath that are functions over games and programs
+that notebooks, the command line and learners come to as well, so that a move is refused in the same words
+and a time taken in the same way whichever door one comes in by. Of those that two doors have at least, who
+comes to them; of the app, the file that does:
+
 """
 
 
 def page() -> str:
-    """The whole page, of the calls that are there without agents."""
-    calls = sorted((each for each in CALLS.values() if _file(each) in ORDER), key=_order)
+    """The whole page."""
+    calls = list(CALLS.values())
     table = ["| call | changes | |", "|---|---|---|"]
     for each in calls:
         changes = "yes" if each.changes else ""
         table.append(f"| [`{each.name}`](#{each.name}) | {changes} | {_marked(each.summary)} |")
-    return "\n".join([INTRODUCTION, *table, "", *map(section, calls)])
+    return "\n".join(
+        [f"{INTRODUCTION}{shared_functions()}\n\n## The calls\n", *table, "", *map(section, calls)]
+    )
 
 
 def section(call: Call) -> str:
@@ -88,17 +100,6 @@ def section(call: Call) -> str:
     if call.parameters:
         lines += ["| argument | | |", "|---|---|---|", *map(_row, call.parameters), ""]
     return "\n".join(lines)
-
-
-ORDER = ("opening", "looking", "playing", "measuring", "keeping")  # of the files
-
-
-def _file(call: Call) -> str:
-    return call.run.__module__.removeprefix("dojo_core.calls.")
-
-
-def _order(call: Call) -> int:
-    return ORDER.index(_file(call))
 
 
 def _marked(text: str) -> str:

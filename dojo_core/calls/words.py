@@ -6,13 +6,18 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
+from dojo_core.actions.timing import number_text
 from dojo_core.calls.call import CallFault
-from dojo_core.game import Game, Position
-from dojo_core.measure.measurement import seconds_text
+from dojo_core.game import Game, NoSuchPosition, Position
 from dojo_core.service.queue import Outcome
-from dojo_core.targets.registry import backend
 
 LINE, LINES = 240, 200  # characters of a line of a text, lines of a page of it
+
+READING = """A line of a program is an operation behind the sizes of the loops (scopes) around it, outermost
+first; a bar stands for a loop that is the one of the line above. {0} is the index of the outermost loop, :v
+behind a size makes it vectors, :p threads, :u unrolled; heap, stack and register are where a buffer lies. y@1
+names the loop at depth 1 around the first operation that writes y, y#1@0 the outermost around the second,
+y the operation itself."""
 
 GameId = Annotated[str, "id of a game, as open and games tell it", {"maxLength": 40}]
 At = Annotated[
@@ -46,30 +51,17 @@ def shortened_line(line: str) -> str:
     return line if len(line) <= LINE else f"{line[:LINE]} …"
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def position_of(game: Game, at: int | None) -> Position:
     """A position by its number, or where the game stands. Raises CallFault."""
-    number = game.cursor if at is None else at
-    if number not in game.positions:
-        raise CallFault(
-            f"There is no position {number} in this game: {written('goto', game=game.id)} shows its tree.",
-            "not_found",
-        )
-    return game.positions[number]
+    try:
+        return game.at(at)
+    except NoSuchPosition as fault:
+        raise CallFault(f"{fault} {written('goto', game=game.id)} shows its tree.", "not_found") from fault
 
 
 def ply(game: Game, position: int) -> int:
     """How many moves lead to a position."""
     return len(game.line(position)) - 1
-
-
-def number_text(target: str, seconds: float) -> str:
-    """A target's number as a person reads it: ``1.83 ms``, or ``12,345 cycles``."""
-    clock = backend(target).clock()
-    return seconds_text(seconds) if clock.unit == "seconds" else f"{1e9 * seconds:,.0f} {clock.unit}"
 
 
 def outcome_text(target: str, outcome: Outcome | None) -> str:

@@ -22,7 +22,6 @@ from dojo_core.cli.terminal import (
     Failure,
     check_writable,
     columns,
-    counted,
     err,
     out,
     print_table,
@@ -36,6 +35,7 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.registry import backend
 from dojo_core.version import version
+from dojo_core.wording import counted
 
 if TYPE_CHECKING:
     from dojo_core.bench import Entry

@@ -15,9 +15,10 @@ from dojo_core.cli.positions import (
     TargetOption,
     played,
 )
-from dojo_core.cli.terminal import columns, counted, err, out, print_table
+from dojo_core.cli.terminal import columns, err, out, print_table
 from dojo_core.moves.core import REGISTRY
 from dojo_core.perft import perft
+from dojo_core.wording import counted
 
 
 def count_lines(
@@ -54,5 +55,5 @@ def count_lines(
         if lines[name]:
             table.add_row(name, move.family, f"{lines[name]:,}")
     print_table(table)
-    count = f"{lines.total():,} line{'' if lines.total() == 1 else 's'} of {counted(depth, 'legal move')}"
+    count = f"{lines.total():,} {'line' if lines.total() == 1 else 'lines'} of {counted(depth, 'legal move')}"
     err.print(f"{count} ({game.target}, {game.policy}).", style="dim")

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import kernels
-from dojo_core.cli.models import export_model, free_place, write_library
+from dojo_core.cli.models import HOW_TO_BUILD, export_model, free_place, write_library
 from dojo_core.cli.positions import (
     ModelOption,
     PolicyOption,
@@ -23,7 +23,7 @@ from dojo_core.cli.positions import (
     told_translation,
 )
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table, read_file
 from dojo_core.export import (
     DEFAULT_NAME,
     Choice,
@@ -46,6 +46,7 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
 from dojo_core.program.text import parse
 from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
+from dojo_core.wording import counted
 
 SOURCES = ("best", "line", "heuristic", "start")
 
@@ -132,8 +133,7 @@ def export(
         )
     print_table(table)
     out.print(
-        f"Wrote {counted(len(made.files), 'file')} to {escape(str(to))}. "
-        "README.md there tells how to build and call it.",
+        f"Wrote {counted(len(made.files), 'file')} to {escape(str(to))}. {HOW_TO_BUILD}",
         soft_wrap=True,
     )
 
@@ -185,10 +185,7 @@ def _from_file(wanted: str, shape: str | None, policy: str | None, settings: lis
     """A game at its cursor, the end of a line, or a program text as it is."""
     path = Path(wanted)
     if not (path.suffix or "/" in wanted or path.exists()):
-        raise Failure(
-            f"There is no kernel {wanted!r}. The kernels: {', '.join(kernels.names())}. "
-            "Or give the path of a file."
-        )
+        raise Failure(f"{kernels.unknown(wanted)} Or give the path of a file.")
     text = read_file(path)
     kind = kind_of(text)
     if kind == "graph":

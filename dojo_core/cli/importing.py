@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.foreign import reader
-from dojo_core.cli.terminal import Failure, counted, err, out
+from dojo_core.cli.terminal import Failure, err, out
 from dojo_core.files import naming, write_text
 from dojo_core.from_onnx.as_nodes import graph_of, nodes_of
 from dojo_core.from_onnx.importer import Given, Imported, NotImported, import_model
@@ -21,6 +21,7 @@ from dojo_core.from_onnx.values import Refusal, dtype_of, numpy_dtype
 from dojo_core.graph import Graph
 from dojo_core.graph.store import save
 from dojo_core.graph.text import print_graph
+from dojo_core.wording import counted
 
 FEW = 16  # nodes of what becomes one kernel's text, where nobody says which
 _SIZES = r"\d{1,12}(x\d{1,12})*|scalar"

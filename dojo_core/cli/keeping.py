@@ -10,10 +10,11 @@ from typing import Annotated, TextIO, cast
 import typer
 from rich.markup import escape
 
+from dojo_core.actions.timing import nothing_times
 from dojo_core.cli.positions import KernelArgument, PolicyOption, ShapeOption, TargetOption, played
 from dojo_core.cli.records import opened
 from dojo_core.cli.reporting import tell_unit
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, write_file
+from dojo_core.cli.terminal import Failure, columns, err, no_file, out, print_table, write_file
 from dojo_core.files import naming
 from dojo_core.measure import backups, restoring
 from dojo_core.measure.conditions import BUSY_MEANS
@@ -25,6 +26,7 @@ from dojo_core.measure.rescue import MAGIC
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 
 def best(
@@ -44,7 +46,7 @@ def best(
     clock = backend(game.target).clock()
     origin = clock.origin
     if origin is None:
-        raise Failure(f"Nothing here times programs for {game.target}: no best one is known. {clock.missing}")
+        raise nothing_times(game.target)
     with opened() as records:
         ranking = records.ranking(game.start.hash, origin.target, origin.fingerprint, policy, limit=limit)
     if not ranking:
@@ -146,7 +148,7 @@ def import_records(
     with opened() as records:
         for file in files:
             if not file.is_file():
-                raise Failure(f"There is no file {file}.")
+                raise no_file(file)
             taken = _taken(records, file)
             new, known = counted(taken.new, "measurement"), counted(taken.known, "measurement")
             left = (

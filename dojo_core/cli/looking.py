@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core import described, kernels
+from dojo_core.actions import looking
 from dojo_core.cli.listing import print_code
 from dojo_core.cli.positions import (
     JsonFlag,
@@ -22,20 +23,20 @@ from dojo_core.cli.positions import (
     played,
     told_translation,
 )
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table, read_file
 from dojo_core.faults import program_doubt, program_fault
 from dojo_core.from_code.recognise import kind_of
 from dojo_core.moves import blocked_moves, legal_moves
-from dojo_core.moves.api import places, why
-from dojo_core.moves.core import REGISTRY, Verdict
+from dojo_core.moves.api import places
+from dojo_core.moves.core import Verdict
 from dojo_core.moves.legality import context
-from dojo_core.moves.notation import called, parse_move
+from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.ways import with_enablers
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
-from dojo_core.recipes import RECIPES
+from dojo_core.wording import counted
 
 
 def show_kernels(
@@ -134,8 +135,7 @@ def moves(
             out.print(f"[bold]{escape(str(move))}[/bold]  {escape(refusal.sentence)}", soft_wrap=True)
         out.print(f"{len(refused)} refused. dojo why {escape(kernel)} 'MOVE' tells more.", style="dim")
         return
-    legal = legal_moves(program, game.target, game.policy)
-    listed = [m for m in legal if only is None or only in str(m)]
+    listed = looking.chosen(legal_moves(program, game.target, game.policy), text=only or "")
     if as_json:
         out.print_json(data=[described.move(each) for each in listed])
         return
@@ -161,14 +161,7 @@ def explain(
     """
     game = played(kernel, shape, policy, line, target=target, machine=machine)
     move = " ".join(words)
-    name = move.split()[0] if move.split() else ""
-    if name in RECIPES and name not in REGISTRY:
-        message = f"dojo play {kernel} --do {move!r} plays them and says which is in the way."
-        message = f"{name} is a recipe, which plays several moves: {message}"
-        if called(name) is None:
-            raise Failure(message)
-        err.print(escape(message), style="dim", soft_wrap=True)  # what others call so is explained
-    verdict = why(game.current.program, move, game.target, game.policy)
+    verdict = looking.explained(game.current.program, move, game.target, game.policy)
     if as_json:
         refused = verdict.refusal
         told = {"sentence": verdict.sentence} if refused is None else described.refusal(refused)
@@ -186,7 +179,7 @@ def explain(
     program = game.current.program
     after = f"After [bold]{escape(', '.join(firsts))}[/bold]" if firsts else ""
     out.print(f"\n{after}:" if way.then else f"\n{after}, instead:" if firsts else "\nInstead:")
-    _tell(program, last, why(program, last, game.target, game.policy))
+    _tell(program, last, looking.explained(program, last, game.target, game.policy))
 
 
 def _tell(program: Program, move: str, verdict: Verdict) -> None:

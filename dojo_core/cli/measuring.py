@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from dojo_core.actions.timing import nothing_times, timed_in_turns, workload_of
 from dojo_core.cli.positions import (
     JsonFlag,
     LineOption,
@@ -34,14 +36,12 @@ from dojo_core.cli.terminal import (
 )
 from dojo_core.game import Game
 from dojo_core.measure.conditions import age_text
-from dojo_core.measure.measurement import Effort, Measurement, Workload, seconds_text
-from dojo_core.measure.speed import LOOKS, in_turns
+from dojo_core.measure.measurement import Effort, Measurement, seconds_text
 from dojo_core.moves import apply, legal_moves
-from dojo_core.program.tree import Program
 from dojo_core.targets.registry import backend
 
 if TYPE_CHECKING:
-    from dojo_core.measure.clock import Clock, TargetMeasurer
+    from dojo_core.measure.clock import Clock
 
 
 def time_moves(
@@ -108,58 +108,28 @@ def time_moves(
         print_report(report, as_json)
         return
     if not clock.counts:
-        raise Failure(f"Nothing here times programs for {game.target}. {clock.missing}")
-    workload = Workload(game.start, game.kernel, game.policy, game.target)
+        raise nothing_times(game.target)
+    workload = workload_of(game)
     with opened() as records, on.measurer(records) as measurer:
         position = measurer.measure(workload, [program], Effort.NORMAL, fresh=True)[0]
         rows: list[tuple[str, Measurement]] = [("this position", position)]
         if all_moves:
             legal = legal_moves(program, game.target, game.policy)
             programs = [apply(program, m, game.target, game.policy) for m in legal]
-            results = _in_turns(measurer, workload, program, programs, clock.steady)
+            results = timed_in_turns(measurer, workload, program, programs, _bar)
             rows += [(str(m), results[p.hash]) for m, p in zip(legal, programs, strict=True)]
     _show(rows, as_json, clock)
 
 
-def _in_turns(
-    measurer: TargetMeasurer,
-    workload: Workload,
-    position: Program,
-    programs: list[Program],
-    steady: float | None,
-) -> dict[str, Measurement]:
-    """What moves lead to, timed in turns with the position; what that leaves open a few times more, unless
-    the clock is ``steady``."""
-    results: dict[str, Measurement] = {}
-    due = list(dict.fromkeys(programs))
-    for look in range(LOOKS):
-        ratios = {h: m.ratios for h, m in results.items()}
-        hashes = {p.hash for p in due}
-        with progress("again, not sure yet" if look else "measuring", len(hashes)) as advance:
-
-            def heard(
-                m: Measurement, hashes: set[str] = hashes, advance: Callable[[], None] = advance
-            ) -> None:
-                if m.program_hash in hashes:
-                    advance()
-
-            for m in measurer.measure(workload, due, Effort.QUICK, heard, fresh=look > 0, against=position):
-                results[m.program_hash] = replace(m, ratios=(*ratios.get(m.program_hash, ()), *m.ratios))
-        due = [
-            p
-            for p in due
-            if steady is None and len(r := results[p.hash].ratios) > 1 and not in_turns(r).decided
-        ]
-        if not due:
-            break
-    return results
+def _bar(look: int, programs: int) -> AbstractContextManager[Callable[[], None]]:
+    return progress("again, not sure yet" if look else "measuring", programs)
 
 
 def _from_records(game: Game, all_moves: bool) -> list[tuple[str, Measurement]]:
     """What this machine's records know of the position, and of its moves. Raises Failure."""
     origin = backend(game.target).clock().origin
     if origin is None:
-        raise Failure(f"Nothing here times programs for {game.target}: there are no records of it.")
+        raise nothing_times(game.target, "There are no records of it.")
     program = game.current.program
     legal = legal_moves(program, game.target, game.policy) if all_moves else []
     programs = [apply(program, m, game.target, game.policy) for m in legal]

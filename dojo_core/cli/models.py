@@ -12,7 +12,7 @@ from rich.markup import escape
 from dojo_core.bench.model_rival import NoRival, OnnxRuntime
 from dojo_core.cli.positions import known_policy
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, tell_machine
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table, tell_machine
 from dojo_core.export import Choice, NotExported, sets_for, write, zipped
 from dojo_core.export.library import Library, model_library
 from dojo_core.files import naming
@@ -32,6 +32,9 @@ from dojo_core.graph.trial import (
 )
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Records
+from dojo_core.wording import counted
+
+HOW_TO_BUILD = "README.md there tells how to build and call it."
 
 
 def opened_model(path: Path) -> Graph:
@@ -196,7 +199,7 @@ def export_model(
         raise Failure(str(refusal)) from None
     out.print(
         f"Wrote {counted(len(library.files) + len(library.data), 'file')} to {escape(str(to))}: {name}_run "
-        "is the model. README.md there tells how to build and call it.",
+        f"is the model. {HOW_TO_BUILD}",
         soft_wrap=True,
     )
 

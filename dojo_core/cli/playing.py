@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dojo_core.actions import playing
 from dojo_core.cli.listing import print_assembly, print_code
 from dojo_core.cli.positions import (
     KernelArgument,
@@ -19,13 +20,12 @@ from dojo_core.cli.positions import (
     line_text,
     played,
 )
-from dojo_core.cli.terminal import Failure, columns, counted, err, out, print_table, read_file, write_file
+from dojo_core.cli.terminal import Failure, columns, err, out, print_table, read_file, write_file
 from dojo_core.line import with_provenance
-from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.moves.notation import form
 from dojo_core.program.expressions import TextError
 from dojo_core.recipes import known_recipes, read_recipe
-from dojo_core.recipes import play as play_call
+from dojo_core.wording import counted
 
 
 def play(
@@ -70,13 +70,12 @@ def play(
         **known_recipes(_tell_unread),
         **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])},
     }
-    for call in calls or []:
-        try:
-            moves = play_call(game, call, recipes)
-        except (IllegalMove, MoveSyntax) as refusal:
-            raise Failure(str(refusal)) from None
-        if len(moves) > 1:
-            err.print(f"{escape(call)}: {counted(len(moves), 'move')}.", style="dim")
+    line_played = playing.play(game, calls or [], recipes)
+    for each in line_played.played:
+        if len(each.moves) > 1:
+            err.print(f"{escape(each.text)}: {counted(len(each.moves), 'move')}.", style="dim")
+    if line_played.refused is not None:
+        raise line_played.refused
     if save is not None:
         write_file(save, game.to_text())
         err.print(f"Saved {save}.", style="dim")

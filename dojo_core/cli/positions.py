@@ -12,13 +12,13 @@ from rich.markup import escape
 
 from dojo_core import kernels
 from dojo_core.cli.records import opened
-from dojo_core.cli.terminal import Failure, err, read_file
+from dojo_core.cli.terminal import Failure, err, no_file, read_file
 from dojo_core.faults import program_doubt, program_fault
 from dojo_core.from_code.recognise import OWN, kind_of
 from dojo_core.from_code.source import sizes_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, lines_folder, read_line, recorded_lines
-from dojo_core.program.dependence import POLICIES
+from dojo_core.program.dependence import POLICIES, check_policy
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
@@ -166,9 +166,7 @@ def told_translation(text: str, sizes: Sequence[str]) -> Translation:
     from dojo_core.from_code.translate import translate  # which needs a parser of C
 
     translation = translate(text, sizes_of(sizes))
-    told = ", ".join(f"{name}={size}" for name, size in translation.sizes.items())
-    err.print(escape(f"{translation.sentence} {told}".strip()), style="dim", soft_wrap=True)
-    for sentence in (translation.checked, *translation.notes):
+    for sentence in translation.told:
         err.print(escape(sentence), style="dim", soft_wrap=True)
     return translation
 
@@ -300,13 +298,15 @@ def line_text(line: Path, target: str = DEFAULT_TARGET) -> str:
     if folder is not None and str(line) in recorded:
         return read_file(folder / f"{line}.line")
     known = ", ".join(recorded) or "none"
-    raise Failure(f"There is no file {line}. The recorded lines: {known}.")
+    raise no_file(line, f"The recorded lines: {known}.")
 
 
 def known_policy(given: str | None, default: str) -> str:
     policy = default if given is None else given
-    if policy not in POLICIES:
-        raise Failure(f"There is no policy {policy!r}. The policies: {', '.join(POLICIES)}.")
+    try:
+        check_policy(policy)
+    except ValueError as unknown:
+        raise Failure(str(unknown)) from None
     return policy
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dojo_core.actions.timing import workload_of
 from dojo_core.cli.positions import (
     JsonFlag,
     KernelArgument,
@@ -18,7 +19,7 @@ from dojo_core.cli.positions import (
 )
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import Failure, columns, out, print_table
-from dojo_core.measure.measurement import Workload, seconds_text
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.profile import Part, Profile, told_share
 from dojo_core.targets.registry import backend
 
@@ -48,7 +49,7 @@ def profile(
     clock = on.clock()
     if clock.kind != "measured":
         raise Failure(f"Nothing here measures programs for {game.target}. {clock.missing}".strip())
-    workload = Workload(game.start, game.kernel, game.policy, game.target)
+    workload = workload_of(game)
     with opened() as records, on.measurer(records) as measurer:
         try:
             told = measurer.profile(workload, game.current.program)

@@ -13,8 +13,8 @@ from dojo_core.cli.positions import played
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
+    check_new,
     columns,
-    counted,
     err,
     out,
     plain_errors,
@@ -40,6 +40,7 @@ from dojo_core.school.mine import GAIN, HEAD, LONGEST, mine, puzzle_text, record
 from dojo_core.school.school import LESSONS_FOLDER, NO_LESSON, glossary_for, open_school
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 lesson = typer.Typer(
     no_args_is_help=True,
@@ -170,8 +171,8 @@ def mine_puzzles(
 
     Example: [bold]dojo lesson mine my-game.dojo --save my-lessons/mined.md[/bold]
     """
-    if save is not None and save.exists():
-        raise Failure(f"{save} is there already: name another file, or move it away.")
+    if save is not None:
+        check_new(save)
     puzzles: list[str] = []
 
     def looking(message: str) -> None:

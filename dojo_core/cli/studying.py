@@ -12,7 +12,7 @@ from rich.markup import escape
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import (
     Failure,
-    counted,
+    check_new,
     err,
     out,
     plain_errors,
@@ -30,6 +30,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.study.study import Study, read_study
 from dojo_core.study.times import Times, joined, read_times, times_file, write_times
+from dojo_core.wording import counted
 
 study = typer.Typer(
     no_args_is_help=True,
@@ -228,7 +229,6 @@ def begin(
     if to is None:
         out.print(text, markup=False, soft_wrap=True, highlight=False)
         return
-    if to.exists():
-        raise Failure(f"{to} is there already: name another file, or move it away.")
+    check_new(to)
     write_file(to, text)
     err.print(escape(f"Wrote {to}. Next: dojo study check {to}"), style="dim", soft_wrap=True)

@@ -103,6 +103,8 @@ def tell_faults_of_packages() -> None:
 def _sentence(error: Exception) -> str | None:
     """What it says to a person; None where it is a fault of ours."""
     # Here, for a command that meets no error need not import the core.
+    from dojo_core.actions.looking import NoSuchKind, NotShown
+    from dojo_core.actions.timing import NothingTimes
     from dojo_core.codegen.code import NotGeneratable
     from dojo_core.faults import text_fault
     from dojo_core.game import GameFull
@@ -121,6 +123,9 @@ def _sentence(error: Exception) -> str | None:
             | IllegalMove()
             | NoSuchPlace()
             | NotGeneratable()
+            | NotShown()
+            | NoSuchKind()
+            | NothingTimes()
             | GameFull()
             | UnknownTarget()
             | TargetFailed()
@@ -142,9 +147,9 @@ def read_file(path: Path, most: int = LARGEST_FILE) -> str:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(most + 1)
     except FileNotFoundError:
-        raise Failure(f"There is no file {path}.") from None
+        raise no_file(path) from None
     except IsADirectoryError:
-        raise Failure(f"{path} is a folder: name a file in it.") from None
+        raise _folder(path) from None
     except UnicodeDecodeError as error:
         if path.suffix == ".onnx":
             raise Failure(f"{path} is a model of ONNX: dojo import {path} makes a program of it.") from None
@@ -156,10 +161,25 @@ def read_file(path: Path, most: int = LARGEST_FILE) -> str:
     return text
 
 
+def no_file(path: Path, instead: str = "") -> Failure:
+    """``instead``: a sentence on what there is."""
+    return Failure(f"There is no file {path}. {instead}".rstrip())
+
+
+def _folder(path: Path) -> Failure:
+    return Failure(f"{path} is a folder: name a file in it.")
+
+
+def check_new(path: Path) -> None:
+    """Raise Failure where something has that name already."""
+    if path.exists():
+        raise Failure(f"{path} is there already: name another file, or move it away.")
+
+
 def check_writable(path: Path) -> None:
     """Raise Failure now where a file could not be written later."""
     if path.is_dir():
-        raise Failure(f"{path} is a folder: name a file in it.")
+        raise _folder(path)
     if not path.parent.is_dir():
         raise Failure(f"There is no folder {path.parent}: make it first.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -171,10 +191,6 @@ def write_file(path: Path, text: str) -> None:
         write_text(path, text)
     except OSError as error:
         raise Failure(f"{path} cannot be written: {error.strerror}.") from None
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def columns(*names: str, right: tuple[str, ...] = (), **options: Any) -> Table:

@@ -85,6 +85,12 @@ class Translation:
         inputs = ", ".join(f"{name}[{', '.join(axes)}]" for name, axes in self.axes.items())
         return f"Read as {NAMES[self.kind]}: {self.program.name} of {inputs}."
 
+    @property
+    def told(self) -> list[str]:
+        """Sentences on what was read, at which sizes, how it was checked, and what is not the same."""
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        return [f"{self.sentence} {sizes}".strip(), self.checked, *self.notes]
+
 
 def translate(text: str, sizes: Mapping[str, int] | None = None, lenient: bool = False) -> Translation:
     """A text in NumPy or PyTorch, an einsum, loops in C or operators of ONNX as a program; ``sizes`` by name

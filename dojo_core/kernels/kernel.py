@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dojo_core.kernels.networks import layers
+from dojo_core.program.expressions import TextError
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES, Program
 
@@ -92,8 +93,13 @@ class Kernel:
         )
 
     def program(self, shape: Shape) -> Program:
-        """The start program. Raises ValueError on a shape that does not fit the kernel."""
-        return parse(self.text(self._checked(shape)))
+        """The start program. Raises ValueError on a shape that does not fit the kernel, or is too large."""
+        text = self.text(self._checked(shape))
+        try:
+            return parse(text)
+        except TextError as fault:  # a person named a shape, and has not written a line of this text
+            sizes = "x".join(map(str, shape))
+            raise ValueError(f"{self.name} at {sizes}: {fault.message}. {fault.remedy}") from fault
 
     def reference(self, inputs: Mapping[str, Array], shape: Shape) -> dict[str, Array]:
         """The outputs in float64 from the inputs by name."""

@@ -483,6 +483,11 @@ class Records(Database):
         )
         return int(rows[0][0]), int(rows[0][1])
 
+    def count_games_of_clients(self) -> int:
+        """How many games with moves all programs together have that play by calls."""
+        rows = self._rows(f"SELECT COUNT(*) FROM games WHERE player LIKE ? AND {_HAS_MOVES}", f"{CLIENT}%")
+        return int(rows[0][0])
+
     @twice
     def prune_games(self, before: float) -> int:
         """Delete the games without a move that nobody touched since (seconds since the epoch); how many."""

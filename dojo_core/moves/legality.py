@@ -12,7 +12,7 @@ from dojo_core.moves.core import REGISTRY, Context, Edit, Move, Refusal, structu
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code, is_semantic
-from dojo_core.program.dependence import POLICIES, iterator_fault
+from dojo_core.program.dependence import check_policy, iterator_fault
 from dojo_core.program.difference import Difference, plain
 from dojo_core.program.dtypes import FLOATS, dtypes_of
 from dojo_core.program.expressions import LINE
@@ -235,8 +235,7 @@ def context(
     program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc", born: int | None = None
 ) -> Context:
     """``born`` numbers the move for provenances; default: the next of the program."""
-    if policy not in POLICIES:
-        raise ValueError(f"There is no policy {policy!r}. The policies are: {', '.join(POLICIES)}.")
+    check_policy(policy)
     limits = target if isinstance(target, Target) else target_named(target)
     lacking = limits.lacks(program)
     if lacking is not None:

@@ -5,11 +5,12 @@ Whatever a value holds is escaped; what is long is cut, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import singledispatch
+from collections.abc import Callable, Iterator
+from functools import partial, singledispatch
 from html import escape
 from itertools import groupby
 
+from dojo_core.actions.timing import number_text
 from dojo_core.bench.table import Line, lines
 from dojo_core.game import Game, Position
 from dojo_core.line import RecordedLine
@@ -23,6 +24,7 @@ from dojo_core.notebook.views import Listing, Measured, Moves
 from dojo_core.program.tree import Program
 from dojo_core.service.comparing import Comparison
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 SHOWN_MOVES = 40  # of a line that is not folded up
 
@@ -77,22 +79,18 @@ def _(moves: Moves) -> str:
         listed = "\n".join(map(str, each[:LINES]))
         inside = paragraph(summary(name), "quiet") + f"<pre>{escape(listed)}</pre>"
         drawn.append(folded(f"{name} ({len(each)})", inside, opened=len(kinds) == 1))
-    return heading(_counted(len(moves), "legal move"), f"of {_counted(len(kinds), 'kind')}") + "".join(drawn)
+    return heading(counted(len(moves), "legal move"), f"of {counted(len(kinds), 'kind')}") + "".join(drawn)
 
 
 @words.register
 def _(moves: Moves) -> str:
     rows = [f"{name}: {', '.join(str(m).partition(' ')[2] for m in each)}" for name, each in _kinds(moves)]
-    return "\n".join([f"{_counted(len(moves), 'legal move')}.", *rows])
+    return "\n".join([f"{counted(len(moves), 'legal move')}.", *rows])
 
 
 def _kinds(moves: Moves) -> list[tuple[str, list[Move]]]:
     """By name, in the order of the table of moves."""
     return [(name, list(each)) for name, each in groupby(moves, lambda move: move.name)]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @_inside.register
@@ -129,7 +127,7 @@ def _(game: Game) -> str:
     moves = len(game.positions) - 1
     if moves:
         tree = f"<ol>{''.join(_tree(game))}</ol>"
-        drawn.append(folded(_counted(moves, "move"), tree, opened=moves <= SHOWN_MOVES))
+        drawn.append(folded(counted(moves, "move"), tree, opened=moves <= SHOWN_MOVES))
     return "".join(drawn)
 
 
@@ -151,7 +149,7 @@ def _variation(game: Game, begin: Position) -> str:
         left += sum(1 + _below(game, other) for other in others)
         line.append(_named(game, main))
         position = main
-    more = span("quiet", f" … and {_counted(left, 'move')} of its variations") if left else ""
+    more = span("quiet", f" … and {counted(left, 'move')} of its variations") if left else ""
     return f"<ul><li>{' '.join(line)}{more}</li></ul>"
 
 
@@ -180,7 +178,7 @@ def _(line: RecordedLine) -> str:
     facts = " ".join(filter(None, (line.kernel, line.shape, line.policy, line.target)))
     played = "".join(f"<li><code>{escape(text)}</code></li>" for _, text, _ in line.moves)
     count = len(line.moves)
-    drawn = folded(_counted(count, "move"), f"<ol>{played}</ol>", opened=count <= SHOWN_MOVES)
+    drawn = folded(counted(count, "move"), f"<ol>{played}</ol>", opened=count <= SHOWN_MOVES)
     return heading(line.title, facts) + paragraph(line.about) * bool(line.about) + drawn
 
 
@@ -194,10 +192,10 @@ def _(line: RecordedLine) -> str:
 
 @_inside.register
 def _(measurement: Measurement) -> str:
-    return _measured(measurement, "seconds")
+    return _measured(measurement, seconds_text)
 
 
-def _measured(measurement: Measurement, unit: str) -> str:
+def _measured(measurement: Measurement, number: Callable[[float], str]) -> str:
     if measurement.seconds is None:
         told = (
             "verified, and nothing here has a number for it" if measurement.verified else measurement.status
@@ -205,11 +203,7 @@ def _measured(measurement: Measurement, unit: str) -> str:
         kind = "good" if measurement.verified else "bad"
         return paragraph(told.replace("_", " "), kind) + paragraph(measurement.message, "quiet")
     about = [measurement.provenance(), *filter(None, [measurement.message])]
-    return paragraph(_number(measurement.seconds, unit), "big") + paragraph("; ".join(about), "quiet")
-
-
-def _number(seconds: float, unit: str) -> str:
-    return seconds_text(seconds) if unit == "seconds" else f"{1e9 * seconds:,.0f} {unit}"
+    return paragraph(number(measurement.seconds), "big") + paragraph("; ".join(about), "quiet")
 
 
 @words.register
@@ -221,8 +215,8 @@ def _(measurement: Measurement) -> str:
 
 @_inside.register
 def _(measured: Measured) -> str:
-    unit = backend(measured.target).clock().unit
-    drawn = [heading(measured.title), _measured(measured.result, unit)]
+    number = partial(number_text, measured.target)
+    drawn = [heading(measured.title), _measured(measured.result, number)]
     if measured.speed is not None:
         low, high = measured.speed.low, measured.speed.high
         told = f"{measured.speed} against the start"
@@ -237,12 +231,14 @@ _KIND = {"faster": "good", "slower": "bad"}
 
 @words.register
 def _(measured: Measured) -> str:
-    unit = backend(measured.target).clock().unit
     rows = [measured.title]
     for number, name, speed in measured.points:
         result = measured.results[number]
         if result is not None and result.seconds is not None:
-            rows.append(f"{name}: {_number(result.seconds, unit)}" + (f", {speed:.3g}×" if speed else ""))
+            rows.append(
+                f"{name}: {number_text(measured.target, result.seconds)}"
+                + (f", {speed:.3g}×" if speed else "")
+            )
         elif result is not None:
             rows.append(f"{name}: {words(result)}")
     return "\n".join(rows)
@@ -283,7 +279,7 @@ def _first(comparison: Comparison) -> str:
 def _state(comparison: Comparison) -> str:
     if comparison.document is None:
         return comparison.message or comparison.state
-    return f"{_counted(comparison.rounds, 'round')} in turns, the best run of each: shorter is faster"
+    return f"{counted(comparison.rounds, 'round')} in turns, the best run of each: shorter is faster"
 
 
 def _told(line: Line, first: str) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import atexit
 import time
+from dataclasses import replace
 from functools import cache
 
-from dojo_core.bench.baselines import BASELINES
+from dojo_core.actions.comparing import comparison_of
+from dojo_core.actions.timing import clock_here, timed_in_turns, workload_of
 from dojo_core.game import Game
-from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.records import Records
+from dojo_core.notebook.playing import asked
 from dojo_core.notebook.views import Measured
-from dojo_core.service.comparing import Comparison, Comparisons, Contender, Spec
+from dojo_core.service.comparing import Comparison, Comparisons
 from dojo_core.targets.measurers import Measurers
-from dojo_core.targets.registry import backend
 
 PLAYER = "notebook"
 LOOK = 0.1  # seconds between looks at a comparison that goes on
@@ -46,9 +48,10 @@ def measure(game: Game, line: bool = False) -> Measured:
     any case. The position takes turns with the start where others share the machine. Raises ValueError
     with a sentence where nothing here times programs for the target.
     """
-    measurer, clock = _measurers().of(game.target), backend(game.target).clock()
+    clock = clock_here(asked(game, "measure").target)
+    measurer = _measurers().of(game.target)
     positions = game.line()
-    workload = Workload(game.start, game.kernel, game.policy, game.target)
+    workload = workload_of(game)
     names = ("start", *(str(position.move) for position in positions[1:]))
     lines = {p.program.hash: "\n".join(names[1 : number + 1]) for number, p in enumerate(positions)}
     here = game.current.program
@@ -59,9 +62,8 @@ def measure(game: Game, line: bool = False) -> Measured:
     speed = None
     if here.hash != game.start.hash and known[here.hash].seconds and known[game.start.hash].seconds:
         if clock.steady is None:
-            [known[here.hash]] = measurer.measure(
-                workload, [here], Effort.ROUND, player=PLAYER, lines=lines, against=game.start
-            )
+            turns = timed_in_turns(measurer, workload, game.start, [here], player=PLAYER, lines=lines)
+            known[here.hash] = replace(known[here.hash], ratios=turns[here.hash].ratios)
         speed = known[here.hash].speed(known[game.start.hash], clock.steady)
     of_this_start = game.start.hash, game.policy, game.target
     _RESULTS.update({(*of_this_start, each): result for each, result in known.items()})
@@ -76,24 +78,7 @@ def compare(game: Game, *others: str, rounds: int = 5) -> Comparison:
     (``dojo bench`` lists them); the start alone if none is named. The comparison is kept, and the page
     Compare shows it. Raises ValueError with a sentence.
     """
-    if not backend(game.target).native:
-        raise ValueError(f"Comparisons are of this computer's processor, not of {game.target}.")
-    if rounds < 1:
-        raise ValueError(f"A comparison takes at least one round, not {rounds}.")
-    position, count = game.current, len(game.line()) - 1
-    contenders = [
-        Contender("program", "this position", position.program.text, policy=game.policy, moves=count)
-    ]
-    for name in dict.fromkeys(others or ("start",)):
-        if name in ("start", "heuristic"):
-            contenders.append(Contender(name, name))
-        elif name in BASELINES:
-            contenders.append(Contender("baseline", BASELINES[name].name, baseline=name))
-        else:
-            raise ValueError(
-                f"{name!r} is nothing to compare with: there are start, heuristic, {', '.join(BASELINES)}."
-            )
-    spec = Spec(game.kernel, game.shape, game.start.text, game.policy, tuple(contenders), rounds)
+    spec = comparison_of(asked(game, "compare"), others or ("start",), rounds)
     comparison = _comparisons().start(spec)
     try:
         while comparison.open:

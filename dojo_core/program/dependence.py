@@ -320,3 +320,9 @@ def is_reduction(leaf: Leaf, depth: int) -> bool:
 def has_vector_form(leaf: Leaf) -> bool:
     function = leaf.op.function
     return not function or FUNCTIONS[function].vector
+
+
+def check_policy(name: str) -> None:
+    """Raises ValueError with a sentence, which names those that there are."""
+    if name not in POLICIES:
+        raise ValueError(f"There is no policy {name!r}. The policies are: {', '.join(POLICIES)}.")

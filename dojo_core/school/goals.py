@@ -21,6 +21,7 @@ from dojo_core.program.expressions import TextError
 from dojo_core.program.marks import lane_stride
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.tree import Access, Leaf, Program
+from dojo_core.wording import counted
 
 TOLERANCE = (
     0.1  # a speed-up counts as reached from a tenth below it on: machines differ, and times have noise
@@ -170,19 +171,19 @@ def _common(a: Leaf, b: Leaf) -> int:
 @form("OP and OTHER are fused", "two operations stand in one scope (at least the outermost)")
 def _fused(at: Situation, op: str, other: str) -> Seen:
     shared = _common(_leaf(at.program, op), _leaf(at.program, other))
-    return Seen(shared > 0, f"{op} and {other} share {_count(shared, 'scope')}")
+    return Seen(shared > 0, f"{op} and {other} share {counted(shared, 'scope')}")
 
 
 @form("OP and OTHER share N scopes", "two operations stand together in at least N scopes")
 def _share(at: Situation, op: str, other: str, count: str) -> Seen:
     shared = _common(_leaf(at.program, op), _leaf(at.program, other))
-    return Seen(shared >= int(count), f"{op} and {other} share {_count(shared, 'scope')}")
+    return Seen(shared >= int(count), f"{op} and {other} share {counted(shared, 'scope')}")
 
 
 @form("OP stands in N scopes", "exactly N scopes are around an operation")
 def _depth(at: Situation, op: str, count: str) -> Seen:
     scopes = _leaf(at.program, op).scopes
-    return Seen(len(scopes) == int(count), f"{op} stands in {_count(len(scopes), 'scope')}")
+    return Seen(len(scopes) == int(count), f"{op} stands in {counted(len(scopes), 'scope')}")
 
 
 @form("the innermost scope of OP has size N", "the scope directly around an operation has N iterations")
@@ -268,7 +269,7 @@ def _bytes(at: Situation, array: str, most: str) -> Seen:
     buffer = at.program.buffer_of.get(array)
     if buffer is None:
         return Seen(False, f"{array} is no more")
-    return Seen(buffer.bytes <= int(most), f"{array} takes {_count(buffer.bytes, 'byte')}")
+    return Seen(buffer.bytes <= int(most), f"{array} takes {counted(buffer.bytes, 'byte')}")
 
 
 @form("temporaries take at most N bytes", "the memory of all buffers that are no inputs or outputs, together")
@@ -276,7 +277,7 @@ def _temporaries(at: Situation, most: str) -> Seen:
     program = at.program
     inner = [b for b in program.buffers if not program.interface.intersection(b.arrays)]
     size = sum(b.bytes for b in inner)
-    return Seen(size <= int(most), f"now {_count(size, 'byte')}")
+    return Seen(size <= int(most), f"now {counted(size, 'byte')}")
 
 
 def _runs(leaf: Leaf) -> int:
@@ -290,7 +291,7 @@ def _reads(at: Situation, array: str, most: str) -> Seen:
         count = sum(access.array == array for access in leaf.op.reads)
         count += bool(leaf.op.accumulate) and leaf.op.target.array == array
         reads += count * _runs(leaf)
-    return Seen(reads <= int(most), f"it is read {_count(reads, 'time')}")
+    return Seen(reads <= int(most), f"it is read {counted(reads, 'time')}")
 
 
 @form("FUNCTION runs at most N times", "how often a function or sign, such as exp or /, is computed")
@@ -300,7 +301,7 @@ def _computed(at: Situation, function: str, most: str) -> Seen:
         for leaf in at.program.leaves
         if function in (leaf.op.function, leaf.op.accumulate or None)
     )
-    return Seen(runs <= int(most), f"it runs {_count(runs, 'time')}")
+    return Seen(runs <= int(most), f"it runs {counted(runs, 'time')}")
 
 
 @form("the innermost scope of OP walks ARRAY with stride N", "neighbouring iterations touch elements N apart")
@@ -369,7 +370,3 @@ def _faster(at: Situation, factor: str) -> Seen:
     if at.speed_up is None:
         return Seen(None, "not measured yet")
     return Seen(at.speed_up >= float(factor) * (1 - TOLERANCE), f"now {at.speed_up:.2f} times")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

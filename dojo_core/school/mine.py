@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 
+from dojo_core.actions.timing import workload_of
 from dojo_core.game import Game, GameFull
 from dojo_core.measure.clock import TargetMeasurer
 from dojo_core.measure.measurement import Effort, Workload
@@ -82,7 +83,7 @@ def mine(
     ``looked`` hears what is being done.
     """
     line = game.main_line(0)
-    workload = Workload(game.start, game.kernel, game.policy, game.target)
+    workload = workload_of(game)
     looked(f"{game.title}: {len(line)} positions are timed")
     known = _times(workload, [position.program for position in line], measurer)
     at = [known.get(position.program.hash) for position in line]

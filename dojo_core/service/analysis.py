@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dojo_core import recipes
-from dojo_core.codegen.code import Generated, NotGeneratable
+from dojo_core import described, recipes
+from dojo_core.actions import looking
 from dojo_core.moves import (
     REGISTRY,
     IllegalMove,
@@ -23,12 +23,10 @@ from dojo_core.moves import (
     each_blocked,
     legal_moves,
     places,
-    why,
 )
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.tree import Program
 from dojo_core.service.view import Json, code_lines, difference, paths_text
-from dojo_core.targets.registry import backend
 
 log = logging.getLogger(__name__)
 
@@ -198,24 +196,14 @@ class Analysis:
             opens: dict[str, list[str]] = {}
             for move, known in each_blocked(self.program, self.target, self.policy):
                 rest()
-                refusal = why(self.program, move, self.target, self.policy).refusal or known
+                refusal = looking.explained(self.program, move, self.target, self.policy).refusal or known
                 for way in refusal.ways:
                     if way.then and len(way.moves) == 1:
                         opens.setdefault(way.moves[0], []).append(str(move))
                 if len(blocked) < BLOCKED_SHOWN:
-                    blocked.append(
-                        {
-                            "text": str(move),
-                            "code": refusal.code,
-                            "sentence": refusal.sentence,
-                            "witness": None if refusal.witness is None else str(refusal.witness),
-                            "paths": paths_text(refusal.nodes),
-                            "ways": [
-                                {"moves": w.moves, "then": w.then, "told": str(w)} for w in refusal.ways
-                            ],
-                            "needs": refusal.needs,
-                        }
-                    )
+                    told = described.refusal(refusal)
+                    paths = paths_text(told.pop("nodes"))  # as all of a page names them
+                    blocked.append({"text": str(move), **told, "paths": paths})
             with self._lock:
                 # what a player can do something about stands first
                 blocked.sort(key=lambda row: not row["ways"])
@@ -234,17 +222,14 @@ class Analysis:
         with self._lock:
             if self._code_view is None:
                 try:
-                    code = self._generated()
+                    code = looking.code(self.program, self.target, self.policy)
                     self._code_view = {"lines": code_lines(code.text.splitlines(), code.nodes)}
-                except NotGeneratable as fault:
+                except looking.NotShown as fault:
                     self._code_view = {"error": str(fault)}
                 except Exception:
                     log.exception("no code for\n%s", self.program.text)
                     self._code_view = {"error": "The code generator failed here: a fault of ours, logged."}
             return self._code_view
-
-    def _generated(self) -> Generated:
-        return backend(self.target).generate(self.program, self.policy)
 
     def preview(self, text: str) -> list[tuple[str, str]]:
         """The lines that moves and recipes, separated by ``;``, take away and bring; none for what is not

@@ -184,7 +184,7 @@ class Attention:
                     setattr(analysis, part, make())
             except Exception:
                 log.exception("no %s", part)
-                setattr(analysis, part, {"error": f"The {part} could not be made; the log says why."})
+                setattr(analysis, part, _not_made(part))
             finally:
                 done.set()
 
@@ -209,7 +209,7 @@ class Attention:
                     setattr(analysis, part, make())
             except Exception:
                 log.exception("no %s", part)
-                setattr(analysis, part, {"error": f"The {part} could not be made; the log says why."})
+                setattr(analysis, part, _not_made(part))
             finally:
                 player.arrived()
 
@@ -360,3 +360,7 @@ def task_of(table: Table, program: Program, line: str) -> Task:
 def moves_to(game: Game, position: Position) -> str:
     """The moves from the start to a position, one a line, as a record keeps them."""
     return "\n".join(str(p.move) for p in game.line(position.id)[1:])
+
+
+def _not_made(part: str) -> Json:
+    return {"error": f"The {part} could not be made; the log says why."}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dojo_core import plugins
+from dojo_core.actions.playing import usable_recipes
 from dojo_core.faults import program_doubt
 from dojo_core.game import Game, Position
 from dojo_core.ownership import watching
 from dojo_core.program.tree import Provenance
 from dojo_core.service import saved_games
 from dojo_core.service.analysis import Analysis
-from dojo_core.service.changes import usable_recipes
 from dojo_core.service.games import POLICIES, Games, targets
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from dojo_core import recipes
+from dojo_core.actions import playing
 from dojo_core.game import Game, Position
 from dojo_core.service.refused import Refused
 from dojo_core.service.view import Json
+from dojo_core.wording import counted
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +22,9 @@ def change(game: Game, kind: str, event: Json) -> None:
     at_start = game.current.parent is None
     match kind:
         case "play":
-            recipes.play(game, str(event.get("move", "")), usable_recipes())
+            refused = playing.play(game, [str(event.get("move", ""))]).refused
+            if refused is not None:
+                raise refused
         case "take_back":
             game.back()
         case "goto":
@@ -37,11 +40,6 @@ def change(game: Game, kind: str, event: Json) -> None:
                 game.drop(game.cursor, skip_invalid=event["mode"] == "skip")
         case _:
             log.warning("unknown event %r", kind)
-
-
-def usable_recipes() -> dict[str, recipes.Recipe]:
-    """The recipes that may be typed; a file of a user's own that is none is told in the log."""
-    return recipes.known_recipes(lambda file, fault: log.warning("%s is no recipe: %s", file, fault))
 
 
 def step(game: Game, to: str) -> None:
@@ -78,7 +76,7 @@ class Deleted:
     def words(self) -> str:
         first = next(iter(self.positions.values()))
         more = len(self.positions) - 1
-        rest = f" and {more} later move{'' if more == 1 else 's'}" if more else ""
+        rest = f" and {counted(more, 'later move')}" if more else ""
         return f"Deleted {first.move}{rest}."
 
 
@@ -86,7 +84,7 @@ def delete(game: Game) -> Deleted:
     """Delete the current move and all that was played after it. Raises Refused at the start."""
     current = game.current
     if current.parent is None:
-        raise Refused("The start is no move: there is nothing to delete.")
+        raise Refused(f"{playing.AtStart()} There is nothing to delete.")
     inside = [current.id]
     for each in inside:
         inside.extend(game.positions[each].children)
@@ -109,7 +107,7 @@ def removal(game: Game) -> Json:
     """What removing the current move would do, tried on a copy of the game."""
     current = game.current
     if current.parent is None:
-        raise Refused("The start is no move: there is nothing to remove.")
+        raise Refused(f"{playing.AtStart()} There is nothing to remove.")
     replay = copied(game).drop(current.id, skip_invalid=True)
     entries = [
         {"move": e.move, "outcome": e.outcome, "new": e.new, "reason": e.reason} for e in replay.entries

@@ -55,13 +55,13 @@ class Contender:
     moves: int | None = None
 
 
-def board_contender(game: Game) -> Contender | None:
-    """The position where a game stands; None at its start."""
+def board_contender(game: Game, name: str = "") -> Contender | None:
+    """The position where a game stands, by its move if it is given no ``name``; None at its start."""
     if game.current.parent is None:
         return None
     moves = len(game.line()) - 1
     text = game.current.program.text
-    return Contender("program", f"the board, move {moves}", text, policy=game.policy, moves=moves)
+    return Contender("program", name or f"the board, move {moves}", text, policy=game.policy, moves=moves)
 
 
 @dataclass(frozen=True)

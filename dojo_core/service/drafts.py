@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dojo_core.faults import program_fault, text_fault
 from dojo_core.from_code.recognise import OWN, kind_of
 from dojo_core.from_code.source import sizes_of
@@ -12,20 +10,15 @@ from dojo_core.program.dependence import POLICIES
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Program
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import UnknownTarget
+from dojo_core.wording import counted
 
 MOST_SIZES = 24
 _REPLAYED = {
     "game": "A saved game: it is replayed when you play it.",
     "line": "A line: it is replayed when you play it.",
 }
-
-
-def program_of(text: str, sizes: Mapping[str, int]) -> Program:
-    """The program that a text is or is translated to. Raises TextError."""
-    return parse(text) if kind_of(text) == "program" else translate(text, sizes, lenient=True).program
 
 
 def sizes_said(said: object) -> dict[str, int]:
@@ -48,7 +41,7 @@ def draft(text: str, said: object, policy: str, target: str) -> Json:
             known = policy if policy in POLICIES else POLICIES[1]
             fault = program_fault(program, target or DEFAULT_TARGET, known, text)
             found["error"] = fault or ""
-            operations = f"{len(program.leaves)} operation{'' if len(program.leaves) == 1 else 's'}"
+            operations = counted(len(program.leaves), "operation")
             found["told"] = [] if fault else [f"A program of the Dojo: {program.name}, {operations}."]
         else:
             made = translate(text, sizes_said(said), lenient=True)

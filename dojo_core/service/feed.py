@@ -12,7 +12,7 @@ from dojo_core.service import yardstick
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.lanes import waited_for
 from dojo_core.service.players import Player, Table
-from dojo_core.service.queue import MeasuringQueue, Outcome
+from dojo_core.service.queue import MeasuringQueue, Outcome, stopped
 from dojo_core.service.view import Json
 from dojo_core.targets.registry import backend
 
@@ -175,7 +175,7 @@ def queue_state(player: Player, target: str, results: Sequence[Any], queue: Meas
     """How far the measuring of the moves has come, whether it goes on, and if not, why."""
     down, message = queue.down, ""
     if down:
-        state, message = "down", f"The measurer has stopped ({down}). Play goes on unmeasured."
+        state, message = "down", f"{stopped(down)} Play goes on unmeasured."
     elif (clock := backend(target).clock()).kind == "elsewhere":
         state, message = "elsewhere", clock.missing
     elif not player.measuring:

@@ -14,20 +14,19 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from dojo_core import kernels, sharing
-from dojo_core.faults import program_fault
 from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
 from dojo_core.line import RecordedLine, read_line
 from dojo_core.measure.database import DatabaseFault
-from dojo_core.opening import begun, first_shape
+from dojo_core.opening import begun, first_shape, text_game
 from dojo_core.ownership import is_client, may_claim, may_take_over, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service import saved_games, yardstick
 from dojo_core.service.changes import copied
-from dojo_core.service.drafts import program_of
 from dojo_core.service.merging import lines, merge
 from dojo_core.service.players import Refused, Table
+from dojo_core.service.refused import Full, NotThere, Unfit
 from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends
 from dojo_core.targets.registry import target as target_named
@@ -36,6 +35,7 @@ log = logging.getLogger(__name__)
 
 LOOK_AGAIN = 0.5  # seconds between two looks at what another process saved of a game that is watched
 KEPT_GAMES, KEPT_OWN = 500, 100  # with moves, of one player; and on kernels of their own among them
+KEPT_OF_CLIENTS = 5000  # of all programs together, whatever names they give themselves
 
 POLICIES = (
     ("reassoc", "regroup sums", "A reduction's terms may be regrouped: the usual choice."),
@@ -194,7 +194,7 @@ class Games:
 
     def _opened(self, game_id: str, saved: SavedText | None) -> Table:
         if saved is None:
-            raise Refused("There is no saved game with this id here.")
+            raise NotThere("There is no saved game with this id here.")
         try:
             game = Game.from_text(saved.text)
         except TextError as fault:  # as where a package is gone whose target or moves it has
@@ -298,11 +298,16 @@ class Games:
 
     def check_quota(self, owner: str, of_own_text: bool) -> None:
         """Raises Refused where an owner has all games that one may keep; ``of_own_text``: on one's own."""
+        if is_client(owner) and self._store.count_games_of_clients() >= KEPT_OF_CLIENTS:
+            raise Full(
+                f"Programs have {KEPT_OF_CLIENTS} games here together, as many as there may be: a person has "
+                "to delete some first, on the page Library."
+            )
         games, own_games = self._store.count_games(owner)
         if games >= KEPT_GAMES:
-            raise Refused(f"You have {games} games, as many as one player may keep: delete some first.")
+            raise Full(f"You have {games} games, as many as one player may keep: delete some first.")
         if of_own_text and own_games >= KEPT_OWN:
-            raise Refused(
+            raise Full(
                 f"You have {own_games} games on kernels of your own, as many as one player may keep: "
                 "delete some first."
             )
@@ -311,7 +316,7 @@ class Games:
         """A game on one of the kernels; an empty ``shape`` is the target's first. Raises Refused."""
         card = next((card for card in self.cards() if card.name == kernel), None)
         if card is None:
-            raise Refused("There is no such kernel.")
+            raise NotThere(kernels.unknown(kernel))
         shape = shape.lower().replace("×", "x").replace("*", "x").replace(" ", "")
         shape = shape or self.shapes(target or DEFAULT_TARGET).get(kernel, card.shape)
         shape = dict(card.layers).get(shape, shape)
@@ -319,7 +324,7 @@ class Games:
             program = self._kernels.start(kernel, shape)
             return begun(program, kernel, shape, target or DEFAULT_TARGET, _policy(policy))
         except (ValueError, TypeError) as fault:
-            raise Refused(str(fault)) from fault
+            raise Unfit(str(fault)) from fault
 
     def from_text(
         self, text: str, policy: str, target: str = DEFAULT_TARGET, sizes: Mapping[str, int] | None = None
@@ -337,42 +342,37 @@ class Games:
         if kind == "line":
             game, stop = self._replayed(read_line(text))
             if stop:
-                raise Refused(stop)
+                raise Unfit(stop)
             return game
-        program = program_of(text, sizes or {})
-        source = text if kind == "program" else None
-        fault = program_fault(program, target or DEFAULT_TARGET, _policy(policy), source)
-        if fault is not None:
-            raise Refused(fault)
         try:
-            return begun(program, None, "", target or DEFAULT_TARGET, _policy(policy))
+            return text_game(text, target or DEFAULT_TARGET, _policy(policy), sizes)
+        except TextError:
+            raise
         except ValueError as fault:
-            raise Refused(str(fault)) from fault
+            raise Unfit(str(fault)) from fault
 
     def from_line(self, name: str) -> tuple[Game, str]:
         """A game at the start of a recorded line, and where it stops before its end, as a sentence. Raises
         Refused, or TextError for a broken file."""
         file = next((f for f in self.line_files() if f.name == name), None)
         if file is None:
-            raise Refused("There is no such recorded line.")
+            raise NotThere("There is no such recorded line.")
         return self._replayed(read_line(file.read_text(encoding="utf-8"), file.stem))
 
     def _replayed(self, line: RecordedLine) -> tuple[Game, str]:
         if line.kernel is None:
-            raise Refused("This line names no kernel to play it on.")
+            raise Unfit("This line names no kernel to play it on.")
         try:
             program = self._kernels.start(line.kernel, line.shape)
         except (ValueError, KeyError) as fault:
-            raise Refused(
-                f"This line's kernel {line.kernel} {line.shape} cannot be set up: {fault}"
-            ) from fault
+            raise Unfit(f"This line's kernel {line.kernel} {line.shape} cannot be set up: {fault}") from fault
         program = target_named(line.target).start(program)
         game = Game.new(program, line.kernel, line.shape, line.target, _policy(line.policy))
         game.title = f"{game.title}: {line.title}" if line.title != line.kernel else game.title
         stopped = [entry for entry in line.play(game).entries if not entry.applies]
         stop = f"This line stops at {stopped[0].move}: {stopped[0].reason}" if stopped else ""
         if stop and len(game.positions) == 1:
-            raise Refused(stop)
+            raise Unfit(stop)
         game.goto(0)
         return game, stop
 
@@ -443,9 +443,9 @@ def _taken_along(text: str) -> Game:
     try:
         opened = sharing.open_line(text)
     except sharing.BadLink as fault:
-        raise Refused(str(fault)) from fault
+        raise Unfit(str(fault)) from fault
     if opened.gone:
-        raise Refused(opened.words)
+        raise Unfit(opened.words)
     opened.game.goto(0)
     return opened.game
 

@@ -19,6 +19,7 @@ from itertools import islice, product
 from typing import Any
 
 from dojo_core import kernels
+from dojo_core.actions.timing import workload_of
 from dojo_core.bench.baselines import BASELINES
 from dojo_core.bench.roofline import Question, known
 from dojo_core.bench.summary import settled
@@ -31,7 +32,7 @@ from dojo_core.line import recorded_lines
 from dojo_core.measure.catalogue import Board, Catalogue, Row, TakenOut, Wanted
 from dojo_core.measure.exchange import PACKED, NoRecord, Taken, file_lines, take_in, to_line
 from dojo_core.measure.machine import this_machine
-from dojo_core.measure.measurement import Workload, seconds_text
+from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.records import Record, Records, SavedGame
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.ownership import name as owner_name
@@ -50,6 +51,7 @@ from dojo_core.service.sources import SCHOOL_GAMES
 from dojo_core.service.takeaway import c_text, file_name
 from dojo_core.sharing import BadLink, Opened, open_text
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends, origins
+from dojo_core.wording import counted
 
 log = logging.getLogger(__name__)
 
@@ -290,16 +292,14 @@ class Library:
             if record is None or len(seen) > RECORDS_OFFERED + 1:
                 continue
             name = ", ".join(filter(None, [f"record {len(seen) - 1}: {time_words(row.seconds)}", row.player]))
-            details = "a record" + (
-                f" of {row.moves} move{'' if row.moves == 1 else 's'}" if row.moves is not None else ""
-            )
+            details = "a record" + (f" of {counted(row.moves, 'move')}" if row.moves is not None else "")
             details += f", {row.conditions.words}" if row.conditions.busy else ""
             contenders.append(
                 Contender("program", name[:80], record.program_text, "", "", details, row.policy, row.moves)
             )
         for card in self.games(owner=owner):
             if card.kernel == (game.kernel or "") and card.shape == game.shape and game.kernel:
-                count = f"{card.moves} move{'' if card.moves == 1 else 's'}"
+                count = counted(card.moves, "move")
                 name = f"game {card.title[:40]} ({count}, {card.id[:4]})"
                 stored = self.catalogue.game(card.id)
                 if stored is not None:
@@ -347,7 +347,7 @@ class Library:
             taken = take_in(self.catalogue, file_lines(BytesIO(data)), claims=True)
         except NoRecord as fault:
             raise Refused(f"{_short(name)}: {fault}") from None
-        count = f"{taken.new} new record{'' if taken.new == 1 else 's'}, {taken.known} known already."
+        count = f"{counted(taken.new, 'new record')}, {taken.known} known already."
         note = " Their times are claims until they are replayed and measured here." if taken.new else ""
         return Imported(count + note, taken=taken)
 
@@ -373,7 +373,7 @@ class Library:
             elif record is None or end.hash != record.program_hash or game.start.hash != record.start_hash:
                 refused.append(f"{game.title}: its moves do not lead to its program. It stays a claim.")
             else:
-                workload = Workload(game.start, game.kernel, game.policy, game.target)
+                workload = workload_of(game)
                 tasks.append((OTHER, Task(workload_key(game), workload, end, end.hash, record.line)))
         if tasks:
             self._service.queue.want(_measured_for(player), tasks)
@@ -433,7 +433,7 @@ class Library:
         taken = self.catalogue.take_out(ids)
         count = len(ids)
         runs = f" ({len(taken)} measurements)" if len(taken) != count else ""
-        return Deleted(f"Deleted {count} record{'' if count == 1 else 's'}{runs}.", taken=taken)
+        return Deleted(f"Deleted {counted(count, 'record')}{runs}.", taken=taken)
 
     def delete_games(self, ids: Sequence[str], owner: str) -> Deleted:
         """Raises Refused, and deletes none, where one of them is somebody else's."""

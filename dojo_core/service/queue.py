@@ -88,6 +88,11 @@ class _Batch:
     against: Task | None = None
 
 
+def stopped(down: str) -> str:
+    """That nothing is measured any more, and what ended it, as a sentence."""
+    return f"The measurer has stopped ({down})."
+
+
 def _rank(entry: tuple[int, int, Task]) -> tuple[int, int]:
     return entry[:2]
 

@@ -13,13 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dojo_core.actions import looking
 from dojo_core.faults import shortened, text_fault
 from dojo_core.game import Game, GameFull
 from dojo_core.measure.conditions import UNKNOWN, Conditions
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.speed import Speed
-from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, why
+from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.reasons import met
 from dojo_core.ownership import is_client, watching
@@ -510,7 +511,7 @@ class Service:
                 self._attention.hint(player, table)
             case "why":
                 move = " ".join(str(event.get("move", "")).split())
-                verdict = why(game.current.program, move, game.target, game.policy)
+                verdict = looking.explained(game.current.program, move, game.target, game.policy)
                 if not verdict.legal:
                     player.refused = (move, f"{move}: {verdict.refusal}")
                     player.redraw()

@@ -44,6 +44,10 @@ class Store(Protocol):
         """How many games with moves a player has, and how many of them on kernels of their own."""
         ...
 
+    def count_games_of_clients(self) -> int:
+        """How many games with moves all programs have that play by calls."""
+        ...
+
     def recent_games(self, limit: int, owner: str, clients: bool = False) -> Sequence[SavedText]:
         """The games changed last of an owner, and nobody's; with ``clients`` also those that programs play;
         newest first."""

@@ -6,8 +6,19 @@ from __future__ import annotations
 import base64
 import re
 
+from dojo_core.actions import looking
 from dojo_core.codegen.code import NotGeneratable
-from dojo_core.export import NotExported, library, of_game, single_file, torch_example, with_record, zipped
+from dojo_core.export import (
+    DEFAULT_NAME,
+    Library,
+    NotExported,
+    library,
+    of_game,
+    single_file,
+    torch_example,
+    with_record,
+    zipped,
+)
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.service.view import Json
@@ -28,6 +39,15 @@ def c_text(game: Game, records: Records | None = None) -> str:
     """
     choice = of_game(game, f"the game {game.title}")
     return single_file(choice if records is None else with_record(choice, records))
+
+
+def library_of(game: Game, name: str = DEFAULT_NAME, records: Records | None = None) -> Library:
+    """The position as a library; with ``records``, what they know of it is in it. Raises NotExported."""
+    try:
+        choice = of_game(game, f"the game {game.title}")
+        return library([choice if records is None else with_record(choice, records)], name)
+    except (NotGeneratable, ValueError) as fault:
+        raise NotExported(str(fault)) from fault
 
 
 def parts(game: Game, records: Records | None = None) -> Json:
@@ -56,13 +76,12 @@ def parts(game: Game, records: Records | None = None) -> Json:
 
 
 def _code(game: Game, name: str, records: Records | None) -> Json:
-    on = backend(game.target)
-    called = on.words.code
+    called = backend(game.target).words.code
     try:
         try:
             text = c_text(game, records)
         except NotExported:  # not C: as it is shown
-            text = on.generate(game.current.program, game.policy).text
+            text = looking.code(game.current.program, game.target, game.policy).text
     except (NotGeneratable, ValueError) as fault:
         return {"called": called, "error": str(fault)}
     return {"called": called, "name": f"{name}.{called.lower()}", "text": text}
@@ -70,9 +89,8 @@ def _code(game: Game, name: str, records: Records | None) -> Json:
 
 def _library(game: Game, name: str, records: Records | None) -> Json:
     try:
-        choice = of_game(game, f"the game {game.title}")
-        made = library([choice if records is None else with_record(choice, records)])
-    except (NotExported, NotGeneratable, ValueError) as fault:
+        made = library_of(game, records=records)
+    except NotExported as fault:
         return {"error": str(fault)}
     packed = base64.b64encode(zipped(made)).decode()
     return {"name": f"{name}.zip", "zip": packed, "use": torch_example(made)}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core import kernels
+from dojo_core.actions import looking
 from dojo_core.bench import roofline
 from dojo_core.bench.roofline import Roofline
 from dojo_core.codegen.code import NotGeneratable
@@ -72,6 +73,9 @@ class RecordStore:
 
     def count_games(self, player: str) -> tuple[int, int]:
         return self._records.count_games(player)
+
+    def count_games_of_clients(self) -> int:
+        return self._records.count_games_of_clients()
 
     def load_game(self, game: str) -> SavedText | None:
         stored = self._records.game(game)
@@ -191,9 +195,9 @@ def _yield_to_clocks() -> None:
 def assemble(analysis: Analysis) -> Json:
     """The assembly of a position's code, as lines with their nodes."""
     try:
-        made = backend(analysis.target).assembly(analysis.program, analysis.policy)
-    except (NotGeneratable, ValueError) as fault:
-        return {"error": f"There is no assembly to show. {fault}"}
+        made = looking.assembly(analysis.program, analysis.target, analysis.policy)
+    except looking.NotShown as fault:
+        return {"error": str(fault)}
     executed = {leaf.path: math.prod(s.size for s in leaf.scopes) for leaf in analysis.program.leaves}
     runs = [executed.get(node, 0) if node is not None else 0 for node in made.nodes]
     return {

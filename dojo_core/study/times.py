@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dojo_core.actions.timing import workload_of
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.codegen.code import NotGeneratable
 from dojo_core.game import Game
@@ -118,7 +119,7 @@ def joined(known: list[Times], new: Times) -> list[Times]:
 
 
 def workload(game: Game) -> Workload:
-    return Workload(game.start, game.kernel, game.policy, game.target)
+    return workload_of(game)
 
 
 def take(

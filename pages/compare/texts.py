@@ -6,13 +6,12 @@ from typing import Any
 
 import streamlit as st
 
+from dojo_core.actions import looking
 from dojo_core.bench.table import Line, lines
-from dojo_core.codegen.code import NotGeneratable
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
-from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 from pages.difference import difference
 
 VIEWS = {"Program": "program", "C": "c", "Assembly": "asm"}
@@ -50,7 +49,7 @@ def texts(document: dict[str, Any]) -> None:
 
 
 def _named(name: str, moves: int | None) -> str:
-    return name if moves is None else f"{name}, {moves} move{'' if moves == 1 else 's'}"
+    return name if moves is None else f"{name}, {counted(moves, 'move')}"
 
 
 def _time(line: Line | None) -> str:
@@ -73,9 +72,9 @@ def shown(text: str, view: str, policy: str) -> str:
     if view == "Program":
         return text
     try:
-        program, target = parse(text), backend(DEFAULT_TARGET)
+        program = parse(text)
         if view == "C":
-            return target.generate(program, policy).text
-        return "\n".join(target.assembly(program, policy).lines)
-    except (NotGeneratable, TextError, ValueError) as fault:
+            return looking.code(program, DEFAULT_TARGET, policy).text
+        return "\n".join(looking.assembly(program, DEFAULT_TARGET, policy).lines)
+    except ValueError as fault:
         return f"// {fault}"

@@ -119,8 +119,7 @@ def row_actions(rows: Sequence[Row], key: str) -> None:
         if st.button("Delete", disabled=not rows, key=f"{key}-delete"):
             delete(lambda: library.delete_records([row.id for row in rows]))
             st.rerun()
-        chosen = f"{len(rows)} chosen" if rows else "Choose rows in the table."
-        st.html(f"<span style='color:var(--dojo-quiet)'>{chosen}</span>", width="content")
+        tell_chosen(len(rows))
     if library.verifying(player.id):
         st.fragment(run_every=POLL)(_progress)()
 
@@ -154,3 +153,9 @@ def _file_or_reason(make: Callable[[], Any]) -> Any:
         return make()
     except Refused as refusal:
         return f"Not exported. {refusal}\n"
+
+
+def tell_chosen(rows: int) -> None:
+    """How many rows of the table beside the buttons are chosen."""
+    words = f"{rows} chosen" if rows else "Choose rows in the table."
+    st.html(f"<span style='color:var(--dojo-quiet)'>{words}</span>", width="content")

@@ -76,5 +76,4 @@ def _actions(cards: list[GameCard]) -> None:
         if st.button("Delete", disabled=not cards, key="games-delete"):
             actions.delete(lambda: library.delete_games([card.id for card in cards], the_player().owner))
             st.rerun()
-        status = f"{len(cards)} chosen" if cards else "Choose rows in the table."
-        st.html(f"<span style='color:var(--dojo-quiet)'>{status}</span>", width="content")
+        actions.tell_chosen(len(cards))

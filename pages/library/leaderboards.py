@@ -6,6 +6,7 @@ import streamlit as st
 
 from dojo_core.measure.catalogue import Board
 from dojo_core.service.library import time_words
+from dojo_core.wording import counted
 from pages import shell
 from pages.library.actions import row_actions
 from pages.library.tables import chosen, record_cells
@@ -23,7 +24,7 @@ def leaderboards() -> None:
     def words(board: Board) -> str:
         shape = library.shape_of(board.kernel, board.start_hash, board.shape)
         where = "this machine" if board.fingerprint in this_machine else "another machine"
-        count = f"{board.programs} program{'' if board.programs == 1 else 's'}"
+        count = counted(board.programs, "program")
         return f"{board.kernel} {shape} · {board.dtype} · {board.target} · {where} · {count}"
 
     kernels = sorted({board.kernel for board in boards})

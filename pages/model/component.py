@@ -10,6 +10,7 @@ import streamlit as st
 
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service.model_view import UNDER_WAY, KernelView, ModelView
+from dojo_core.wording import counted
 from pages.model.picture import Row, rows, width
 from pages.watch.lanes import ratio
 
@@ -81,7 +82,7 @@ def _row(view: ModelView, row: Row, opened: Collection[int]) -> dict[str, Any]:
 def _kernel(view: ModelView, kernel: KernelView) -> dict[str, Any]:
     found = ""
     if kernel.start is not None and kernel.seconds is not None and kernel.moves != 0:
-        moves = "" if kernel.moves is None else f" by {kernel.moves} move{'' if kernel.moves == 1 else 's'}"
+        moves = "" if kernel.moves is None else f" by {counted(kernel.moves, 'move')}"
         found = f"{ratio(kernel.start / kernel.seconds)} as fast as its start{moves}"
     elif kernel.start is not None and kernel.seconds is None:
         found = f"its start takes {seconds_text(kernel.start)}"

@@ -11,6 +11,7 @@ from dojo_core.measure.measurement import seconds_text
 from dojo_core.service import Refused
 from dojo_core.service.model_view import ModelView, advice
 from dojo_core.service.takeaway import file_name
+from dojo_core.wording import counted
 from pages import shell
 from pages.model import tuning
 from pages.model.component import Action, draw
@@ -26,7 +27,7 @@ def page(view: ModelView) -> None:
     with left:
         shell.head(
             view.title,
-            f"{kernels} kernel{'' if kernels == 1 else 's'} in {calls} call{'' if calls == 1 else 's'}. What "
+            f"{counted(kernels, 'kernel')} in {counted(calls, 'call')}. What "
             "a game or an agent finds is in the model as soon as it is measured.",
         )
     found = tuning.runs(view)

@@ -29,6 +29,7 @@ from pages.watch.hand import sit
 
 STATIONS = ("The naive program", "Ten moves by hand", "An agent finishes", "Beside PyTorch", "In a model")
 KERNEL = "softmax"
+NO_RECORDING = "This recording is not here: make recordings makes it anew."
 AGENTS_GAME = RECORDINGS / "softmax-agent.game"
 EXAMPLE = data_path("agents", "examples", "softmax_in_a_model.py")
 
@@ -63,7 +64,7 @@ def _go(at: int) -> None:
 def _recording(name: str) -> Recording | None:
     recording = replay.recording_named(name)
     if recording is None:
-        st.error("This recording is not here: make recordings makes it anew.")
+        st.error(NO_RECORDING)
     return recording
 
 
@@ -137,7 +138,7 @@ def _labelled(entry: dict[str, Any]) -> str:
 def _pytorch() -> None:
     report = _compared()
     if report is None:
-        st.error("This recording is not here: make recordings makes it anew.")
+        st.error(NO_RECORDING)
         return
     names = {"ours: line": "the agent's program", "ours: start": "the naive program"}
     named = [{**entry, "name": names.get(entry["name"], entry["name"])} for entry in report["entries"]]

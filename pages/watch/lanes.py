@@ -18,6 +18,7 @@ from dojo_core.moves import IllegalMove
 from dojo_core.program.text import parse
 from dojo_core.service.view import Json, difference, program_lines
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 from pages.runs import STATES
 
 LOGGED = 200  # entries of the log that a page is sent
@@ -376,7 +377,7 @@ def logged(lane: Lane, entry: Entry, parent: Entry | None, words: str = "") -> J
     by_hand = lane.spec.agent == BY_HAND
     failed = entry.seconds is None and not by_hand
     label = "final" if entry.final else str(entry.evaluation)
-    count = f"{len(entry.moves)} move{'' if len(entry.moves) == 1 else 's'}"
+    count = counted(len(entry.moves), "move")
     return {
         "number": entry.number,
         "label": label,

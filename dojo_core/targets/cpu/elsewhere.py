@@ -24,6 +24,7 @@ from dojo_core.targets.cpu import machines
 from dojo_core.targets.cpu.limits import limits_of
 from dojo_core.targets.cpu.processor import KNOWN, NotAProcessor, Processor, host, known
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 
 class CpuElsewhere(Backend):
@@ -84,7 +85,7 @@ def processor_of(target: str) -> Processor:
 def in_words(processor: Processor) -> str:
     """In a list of machines: ``AMD EPYC, 8 threads, AVX-512``."""
     vectors = next((words for name, words in VECTORS.items() if name in processor.features), "")
-    threads = f"{processor.threads} thread{'' if processor.threads == 1 else 's'}"
+    threads = counted(processor.threads, "thread")
     return ", ".join(filter(None, (processor.name.replace("(R)", "").replace("(TM)", ""), threads, vectors)))
 
 

@@ -56,6 +56,7 @@ _MISSING = {
     "rsqrt": "The FPU of Snitch has no square root in its default configuration",
 }
 _BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "max": "fmax", "min": "fmin"}
+_FUNCTIONS = (*_BINARY, "neg", "abs", "fma")
 _ALIGNMENT = 64
 
 
@@ -126,6 +127,10 @@ class _Generator:
                 known = ", ".join(self.limits.locations)
                 raise NotGeneratable(f"{buffer.name} lies in {buffer.location}: Snitch has {known}.")
         for leaf in program.leaves:
+            function = _multiplied(leaf.op, self._dtype(leaf.op)).function
+            if function and function not in (*_FUNCTIONS, *BYTES):
+                message = _MISSING.get(function, f"The FPU of Snitch has no {function}")
+                raise NotGeneratable(f"{message}: this program cannot run on it.")
             for scope in leaf.scopes:
                 if scope.mark and scope.mark not in self.limits.marks:
                     raise NotGeneratable(
@@ -399,9 +404,6 @@ class _Generator:
         if from_dtype and not converts:
             raise NotGeneratable(f"'{op_text(op)}' mixes f32 and f64: convert one operand first.")
         function = "" if op.function in BYTES else op.function
-        if function and function not in (*_BINARY, "neg", "abs", "fma"):
-            message = _MISSING.get(function, f"The FPU of Snitch has no {function}")
-            raise NotGeneratable(f"{message}: this program cannot run on it.")
         stored = self.program.buffer_of[op.target.array].location != "register"
         if not op.accumulate and not function and not converts and self._moved(op, dtype, path, above):
             return

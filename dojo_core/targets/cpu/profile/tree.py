@@ -53,7 +53,8 @@ def timed_last(times: Mapping[Path, float]) -> Iterator[Path]:
 def parted(program: Program, times: Mapping[Path, float], weights: Mapping[Path, float]) -> dict[Path, float]:
     """The time of every node: what no timer tells is parted by the weights of the operations below."""
     parts: dict[Path, float] = dict(times)
-    for path in timed_last(times):
+    # Of a program shorter than the clock's ticks nothing but the whole is known.
+    for path in [*timed_last(times)] or [()]:
         below = {leaf.path: weights.get(leaf.path, 0.0) for leaf in program.leaves
                  if leaf.path[: len(path)] == path}  # fmt: skip
         whole = sum(below.values())
