@@ -297,7 +297,7 @@ class Trials:
         return UNKNOWN
 
     def _ask(self, worker: WorkerProcess, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """As ``WorkerProcess.ask``, while the answer is wanted. Raises WorkerStopped beside what that does."""
+        """As ``WorkerProcess.ask``, while the answer is wanted. Raises also WorkerStopped."""
         try:
             return worker.ask(request, seconds, self.unwanted)
         except WorkerStopped:

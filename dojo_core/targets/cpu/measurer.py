@@ -32,8 +32,8 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
-from dojo_core.measure.profile import Profile
 from dojo_core.measure.process import WorkerStopped
+from dojo_core.measure.profile import Profile
 from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.sealed import DAMAGED, Damaged
 from dojo_core.measure.speed import DRIFT_BUSY, FIRST_ROUNDS, ROUNDS
@@ -141,7 +141,13 @@ class Measurer(TargetMeasurer):
         from dojo_core.targets.cpu.profile.profiler import profile
 
         with self._turn:
-            return profile(self._trials, workload, program, cancelled)
+            self._trials.unwanted = cancelled or (lambda: False)
+            try:
+                return profile(self._trials, workload, program, cancelled)
+            except WorkerStopped:
+                raise ValueError("Not profiled: the request was cancelled.") from None
+            finally:
+                self._trials.unwanted = lambda: False
 
     # ------------------------------------------------------------------ what is to be measured
 
