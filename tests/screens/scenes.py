@@ -125,7 +125,7 @@ def pinned(layout: str, tab: str) -> Callable[[Any], None]:
         page.keyboard.press("ArrowLeft")
         page.click(f"[data-layout={layout}]")
         page.click(f"[data-tab={tab}]")
-        page.wait_for_selector(".code .difference ins")
+        page.wait_for_selector(".code .difference :is(ins, del)")
 
     return act
 
