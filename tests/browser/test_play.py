@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.browser.playing import (
     open_kernel,
     play,
     rows,
+    until_it_rests,
     wait_for_entries,
 )
 from tests.browser.wire import Wire
@@ -282,7 +282,7 @@ def test_a_recorded_line_is_stepped_through_without_measuring(start_screen: Any)
     for _ in range(9):
         board.keyboard.down("ArrowRight")
     board.wait_for_selector(".entry.here[data-id='14']")
-    time.sleep(1)
+    until_it_rests(board)
     assert here(board) == "14"
     board.keyboard.press("m")
     board.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.includes('off')")
