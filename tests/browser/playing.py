@@ -87,6 +87,8 @@ def here(page: Any) -> str:
 
 
 def rows(page: Any) -> list[str]:
+    """The moves of the position, which come some milliseconds after it."""
+    page.wait_for_selector(".row[data-move]")
     found = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
     return [str(row) for row in found]
 
@@ -114,9 +116,9 @@ class Way:
         else:
             browser.send(said)
 
-    def until_held(self, page: Any) -> None:
-        """Until the server has said something that the page does not hear yet."""
-        while not self.held:
+    def until_held(self, page: Any, more_than: int = 0) -> None:
+        """Until the server has said so much that the page does not hear yet."""
+        while len(self.held) <= more_than:
             page.wait_for_timeout(20)
 
     @contextmanager

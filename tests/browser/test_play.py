@@ -153,6 +153,10 @@ def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) ->
     assert len(entries(board)) == 3
     board.fill("input[type=search]", "vectorise everything")  # no command: what one of its words means
     assert "vectorize_all" in board.locator(".typed-words").inner_text()
+    board.fill("input[type=search]", "paralelize m@0")
+    assert "Did you mean" in board.locator(".typed-words").inner_text()
+    board.click(".typed-words >> text=parallelize m@0")
+    assert board.input_value("input[type=search]") == "parallelize m@0"
     board.fill("input[type=search]", "frobnicate")
     assert "? tells all moves and recipes" in board.locator(".moves").inner_text()
 

@@ -129,7 +129,7 @@ def pinned(layout: str, tab: str) -> Callable[[Any], None]:
         page.keyboard.press("ArrowLeft")
         page.click(f"[data-layout={layout}]")
         page.click(f"[data-tab={tab}]")
-        page.wait_for_selector(".code .difference :is(ins, del)")
+        page.wait_for_selector(".code .difference .side:is(.added, .removed)")
 
     return act
 
