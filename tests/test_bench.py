@@ -173,6 +173,8 @@ def test_jobs_are_forks_of_one_process_and_a_crash_or_a_hang_costs_its_job_alone
         with pytest.raises(Silent, match="No answer within"):
             hanging.read(0.05)
         hanging.close()
+        with pytest.raises(Silent, match="Nobody waits"):
+            Process(["sleep", "600"], baselines.pinned_environment(), unwanted=lambda: True).read(600)
         assert told("answer")["imported"] != first["imported"]
 
 

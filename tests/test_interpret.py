@@ -145,6 +145,12 @@ def test_softmax_is_its_reference_also_where_numbers_are_large():
     )
 
 
+def test_a_copy_stays_as_it_was_when_what_it_was_copied_from_changes():
+    text = "4 t[{0}] = x[{0}]\n4 y[{0}] = t[{0}]\n4 t[{0}] += 1"
+    y = meaning(text, "x f32 [4] heap\ny f32 [4] heap\nt f32 [4] heap", {"x": np.ones(4)})
+    np.testing.assert_array_equal(y, np.ones(4))
+
+
 def test_a_cell_that_nothing_writes_is_nan():
     y = meaning("3 y[{0}] = x[{0}]", "x f32 [4] heap\ny f32 [4] heap", {"x": np.ones(4)})
     np.testing.assert_array_equal(y, [1, 1, 1, np.nan])

@@ -18,13 +18,15 @@ from typer.testing import CliRunner
 from dojo_core import parse
 from dojo_core.cli import app
 from dojo_core.codegen.code import Code, NotGeneratable, Parameter
+from dojo_core.measure import process
+from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.evidence import keep, load
 from dojo_core.measure.exclusive import measuring
 from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.pool import make_pool, tolerance
-from dojo_core.measure.process import WorkerFault, WorkerProcess
+from dojo_core.measure.process import WorkerFault, WorkerProcess, WorkerStopped
 from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Trials
@@ -373,6 +375,34 @@ def test_every_request_has_processor_time_of_its_own() -> None:
             assert seconds <= limit() <= seconds + 20
     finally:
         worker.kill()
+
+
+def test_what_nobody_waits_for_any_more_ends_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.0)
+    silent = [sys.executable, "-c", 'print(\'{"status": "ok"}\', flush=True); import time; time.sleep(600)']
+    worker = WorkerProcess(this_machine(), silent)  # it greets, and answers no more
+    with pytest.raises(WorkerStopped):
+        worker.ask({"do": "measure"}, 600, unwanted=lambda: True)
+    assert not alive(worker.pid)
+    stopped = run_watched(["sleep", "600"], tmp_path, 600, unwanted=lambda: True)
+    assert stopped == (None, "The compiler was stopped.")
+
+
+def test_a_job_that_is_cancelled_while_a_candidate_runs_leaves_it_and_the_next_one_is_measured(
+    monkeypatch: pytest.MonkeyPatch, measurer: Measurer
+) -> None:
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.0)
+    ask, asked = WorkerProcess.ask, []
+
+    def noted(worker: WorkerProcess, request: dict, *rest) -> dict:
+        asked.append(request["do"])
+        return ask(worker, request, *rest)
+
+    monkeypatch.setattr(WorkerProcess, "ask", noted)
+    left_behind = [program(ENDLESS)]
+    (left,) = measurer.measure(Workload(program(START)), left_behind, cancelled=lambda: "measure" in asked)
+    assert left.status == "cancelled"
+    assert [each.status for each in measure(measurer, SAME)] == ["ok"]
 
 
 def test_efforts_are_ranked_and_an_unknown_one_is_the_least() -> None:

@@ -194,7 +194,7 @@ def test_what_is_wrong_is_not_profiled(measurer):
 def test_the_board_tells_of_a_position_where_that_is_asked_for(tmp_path):
     asked = []
 
-    def profiled(analysis, workload):
+    def profiled(analysis, workload, unwanted):
         asked.append(workload.start.hash)
         return {"parts": {}, "hot": [], "note": "told"}
 

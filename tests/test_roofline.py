@@ -1,5 +1,6 @@
 """The machine's limits: the best ever seen, one for all pages and benches, never exceeded in print."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_one_of_a_busy_machine_is_measured_again_and_confirmed_by_a_quiet_one(
 ) -> None:
     monkeypatch.setattr(roofline, "load_is_told", lambda: True)
     answers = [answer(5e-5, load=0.7), answer(6e-5, load=0.01)]
-    monkeypatch.setattr(roofline, "_measured", lambda kernel: answers.pop(0))
+    monkeypatch.setattr(roofline, "_measured", lambda kernel, unwanted: answers.pop(0))
     first = roofline.roofline(records, RELU)
     assert first is not None and first.seconds == pytest.approx(5e-5) and doubtful(records, RELU)
     again = roofline.roofline(records, RELU)
@@ -80,7 +81,7 @@ def test_one_of_a_busy_machine_is_measured_again_and_confirmed_by_a_quiet_one(
 def test_a_limit_that_cannot_be_measured_is_none_and_what_is_known_stays(
     records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(kernel: Question) -> None:
+    def fails(kernel: Question, unwanted: Callable[[], bool]) -> None:
         raise OSError("no compiler")
 
     monkeypatch.setattr(roofline, "_measured", fails)

@@ -30,6 +30,28 @@ def test_the_way_is_told_with_the_names_that_things_have_then(name, shape, move,
     assert told in str(why(kernels.get(name).program(shape), move, WIDE))
 
 
+def test_threads_get_a_cell_each_once_all_that_uses_it_is_theirs():
+    program = apply(kernels.get("reducemean").program((512, 64)), "parallelize s#1@0")
+    for move, way in {
+        "reuse_dims s 0": "Try instead: parallelize y@0, then join_scopes s@0, then reuse_dims s 0 stack.",
+        "reuse_dims s 0 stack": "Try first: parallelize y@0, then join_scopes s@0.",
+    }.items():
+        assert way in str(why(program, move, WIDE))
+    before = parse(kernel(
+        "64 s[{0}] = 0\n64:p 16 s[{0}] += x[{0},{1}]\n64 y[{0}] = s[{0}]",
+        "x f32 [64, 16] heap\ny f32 [64] heap\ns f32 [64] heap",
+    ))  # fmt: skip
+    (way,) = why(before, "reuse_dims s 0").refusal.ways
+    line = (
+        "parallelize s@0",
+        "join_scopes s@0",
+        "parallelize y@0",
+        "join_scopes s@0",
+        "reuse_dims s 0 stack",
+    )
+    assert way.moves == line and not way.then
+
+
 def test_uses_of_a_cell_are_brought_together_loop_by_loop():
     rows = kernel(
         "8 4 s[{0},{1}] = 0\n8 4 16 s[{0},{1}] += x[{0},{1},{2}]\n8 4 y[{0},{1}] = s[{0},{1}]",

@@ -11,11 +11,14 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from dojo_core.system import end_group
+
+LOOK_SECONDS = 0.1  # between two looks whether an answer is still wanted
+UNWANTED = "unwanted"  # the status of an answer that nobody waited for any more
 
 
 class Silent(Exception):
@@ -52,9 +55,15 @@ class Dialogue(ABC):
 
 
 class Process(Dialogue):
-    """A process that speaks through its standard input and output."""
+    """A process that speaks through its standard input and output, and ends where that is ``unwanted``."""
 
-    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        unwanted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._unwanted = unwanted
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self._process = subprocess.Popen(
             command,
@@ -82,9 +91,15 @@ class Process(Dialogue):
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._pending:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
+                left = deadline - time.monotonic()
+                if left <= 0:
                     self.close()
                     raise Silent("timeout", f"No answer within {seconds:g} s; it was stopped.")
+                if self._unwanted():
+                    self.close()
+                    raise Silent(UNWANTED, "Nobody waits for its answer any more.")
+                if not selector.select(min(left, LOOK_SECONDS)):
+                    continue
                 data = self._process.stdout.read(1 << 16)
                 if not data:
                     raise Silent("failed", self._ending())

@@ -14,14 +14,14 @@ import json
 import logging
 import math
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dojo_core.bench.baselines import pinned_environment
 from dojo_core.bench.limits import Pattern, pattern
-from dojo_core.bench.processes import Process, Silent
+from dojo_core.bench.processes import UNWANTED, Process, Silent
 from dojo_core.files import write_text
 from dojo_core.kernels.kernel import minimal_bytes
 from dojo_core.launch import module_command
@@ -188,14 +188,17 @@ def doubtful(records: Records, kernel: Question) -> bool:
     return any(each is None or not stands(each.conditions, 0.0, load_is_told()) for each in limits)
 
 
-def roofline(records: Records, kernel: Question) -> Roofline | None:
+def roofline(
+    records: Records, kernel: Question, unwanted: Callable[[], bool] = lambda: False
+) -> Roofline | None:
     """The limit, measured where nothing is known or the machine was busy; None where that fails (the log
-    says why). Takes a few seconds and the whole machine."""
+    says why) or is ``unwanted``. Takes a few seconds and the whole machine."""
     if doubtful(records, kernel):
         try:
-            keep(records, kernel, [_measured(kernel)])
-        except (Silent, KeyError, ValueError, OSError):
-            log.exception("no roofline of %s %s", kernel.kernel or kernel.start.name, kernel.shape)
+            keep(records, kernel, [_measured(kernel, unwanted)])
+        except (Silent, KeyError, ValueError, OSError) as fault:
+            if not (isinstance(fault, Silent) and fault.status == UNWANTED):
+                log.exception("no roofline of %s %s", kernel.kernel or kernel.start.name, kernel.shape)
     return known(records, kernel)
 
 
@@ -221,7 +224,7 @@ def beaten_by(records: Records, kernel: Question, runs: Iterable[tuple[str, floa
     return roofline
 
 
-def _measured(kernel: Question) -> dict[str, Any]:
+def _measured(kernel: Question, unwanted: Callable[[], bool]) -> dict[str, Any]:
     """The answer of the measuring process. Raises Silent and others."""
     start = kernel.start
     arrays = (*start.inputs, *start.outputs)
@@ -233,8 +236,10 @@ def _measured(kernel: Question) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory(prefix="dojo-roofline-") as folder:
         write_text(Path(folder) / "job.json", json.dumps(job))
-        with measuring():
-            process = Process(command(kernel, folder), pinned_environment())
+        with measuring(unwanted) as claim:
+            if not claim:
+                raise Silent(UNWANTED, "Nobody waits for the limit any more.")
+            process = Process(command(kernel, folder), pinned_environment(), unwanted)
             try:
                 process.read(SECONDS)
                 return process.ask(SAMPLES, SECONDS)

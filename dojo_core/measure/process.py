@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import selectors
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,14 @@ from dojo_core.measure.sealed import Damaged
 from dojo_core.system import end_group
 
 log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.1  # between two looks whether an answer is still wanted
+# An answer that is no longer wanted is waited for so long: a new worker takes about as long to start.
+GRACE_SECONDS = 1.0
+
+
+class WorkerStopped(Exception):
+    """Nobody wanted the answer any more, so the worker was ended."""
 
 
 class WorkerDied(Exception):
@@ -72,11 +81,13 @@ class WorkerProcess:
         self.prepared: tuple[object, ...] | None = None  # which workload it holds
         self.greeting = self.ask({"do": "hello"}, START_SECONDS)
 
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a request and wait for the answer.
+    def ask(
+        self, request: dict[str, Any], seconds: float, unwanted: Callable[[], bool] = lambda: False
+    ) -> dict[str, Any]:
+        """Send a request and wait for the answer, while it is not ``unwanted``.
 
-        Raises WorkerDied, and the process is gone then; WorkerFault; Damaged, where a file that the request
-        names is no longer what was put there.
+        Raises WorkerDied, and the process is gone then, as after WorkerStopped; WorkerFault; Damaged, where a
+        file that the request names is no longer what was put there.
         """
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
@@ -88,11 +99,19 @@ class WorkerProcess:
         received = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
+            given_up = math.inf  # when an unwanted answer is waited for no longer
             while not received.endswith(b"\n"):
-                left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
+                now = time.monotonic()
+                if now >= deadline:
                     self.kill()
                     raise WorkerDied("timeout", f"It ran for more than {seconds:g} s and was stopped.")
+                if unwanted():
+                    given_up = min(given_up, now + GRACE_SECONDS)
+                if now >= given_up:
+                    self.kill()
+                    raise WorkerStopped
+                if not selector.select(min(deadline - now, LOOK_SECONDS)):
+                    continue
                 piece = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not piece:
                     raise self._ended(received)

@@ -6,7 +6,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.machine import Machine
 from dojo_core.measure.measurement import Effort, Measurement
 from dojo_core.measure.places import cache_directory
-from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess
+from dojo_core.measure.process import WorkerDied, WorkerFault, WorkerProcess, WorkerStopped
 from dojo_core.measure.records import Sample
 from dojo_core.measure.sealed import Damaged
 from dojo_core.measure.worst import input_sets
@@ -110,13 +110,18 @@ class Unmeasurable(Exception):
 
 
 class Trials:
-    """The worker, started at need and again when it died, and the workload that it holds."""
+    """The worker, started at need and again when it died, and the workload that it holds.
+
+    Where nobody wants its answer any more (``unwanted``) it is ended after a moment: whatever asks raises
+    WorkerStopped then.
+    """
 
     def __init__(self, machine: Machine, run_seconds: float) -> None:
         self._machine = machine
         self._run_seconds = run_seconds
         self._worker: WorkerProcess | None = None
         self.seed = USUAL_SEED  # of the inputs
+        self.unwanted: Callable[[], bool] = lambda: False
         self._unfit: dict[
             tuple[str, Built, str, int], tuple[float, str]
         ] = {}  # start programs: when, why not measurable
@@ -162,7 +167,7 @@ class Trials:
             )
 
         try:
-            answer = self._prepared(start).ask(request, seconds)
+            answer = self._ask(self._prepared(start), request, seconds)
         except Unmeasurable as reason:
             return outcome("refused", f"The start program cannot be judged. {reason}")
         except WorkerDied as death:
@@ -201,7 +206,7 @@ class Trials:
             except Unmeasurable as reason:
                 return failed("refused", f"The start program cannot be measured. {reason}")
             try:
-                answer = worker.ask(request, seconds)
+                answer = self._ask(worker, request, seconds)
             except WorkerDied as death:
                 self._worker = None
                 if death.outside and attempt == 0:
@@ -230,7 +235,7 @@ class Trials:
         seconds = self._run_seconds * len(programs)
         request = {"do": "round", "programs": requests, "cpu_seconds": self._cpu_seconds(seconds)}
         try:
-            answer = self._prepared(start).ask(request, seconds)
+            answer = self._ask(self._prepared(start), request, seconds)
         except WorkerDied as death:
             self._worker = None
             log.warning("a round ended: %s", death)
@@ -267,7 +272,7 @@ class Trials:
         """The worker's answer. Raises ValueError with a sentence where it has none."""
         request = {**request, "cpu_seconds": self._cpu_seconds(seconds)}
         try:
-            answer = self._prepared(start).ask(request, seconds)
+            answer = self._ask(self._prepared(start), request, seconds)
         except WorkerDied as death:
             self._worker = None
             raise ValueError(str(death)) from None
@@ -290,6 +295,14 @@ class Trials:
             except WorkerFault:
                 self.close()
         return UNKNOWN
+
+    def _ask(self, worker: WorkerProcess, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """As ``WorkerProcess.ask``, while the answer is wanted. Raises also WorkerStopped."""
+        try:
+            return worker.ask(request, seconds, self.unwanted)
+        except WorkerStopped:
+            self._worker = None
+            raise
 
     def _prepared(self, start: Compiled) -> WorkerProcess:
         """The worker, holding the workload. Raises Unmeasurable."""
@@ -326,7 +339,7 @@ class Trials:
             "policy": start.policy,
             "cpu_seconds": self._cpu_seconds(seconds),
         }
-        judged = worker.ask(judge, seconds)
+        judged = self._ask(worker, judge, seconds)
         if judged["status"] != "ok":
             raise Unmeasurable(judged["message"])
 
@@ -351,8 +364,10 @@ class Trials:
             self.warm()
             assert self._worker is not None
             self._worker.drawn = self._worker.prepared = None
-            answer = self._worker.ask(
-                {**request, "cpu_seconds": self._cpu_seconds(self._run_seconds)}, self._run_seconds
+            answer = self._ask(
+                self._worker,
+                {**request, "cpu_seconds": self._cpu_seconds(self._run_seconds)},
+                self._run_seconds,
             )
         except WorkerDied:
             self._worker = None
@@ -381,6 +396,8 @@ class Trials:
             self._worker = None
         except (WorkerFault, Unmeasurable):
             self.close()
+        except WorkerStopped:
+            pass  # nobody asks for what it was drawn for
 
     def _draw(self, worker: WorkerProcess, program: Program, code: Code, policy: str) -> None:
         sets = input_sets(program, policy)
@@ -389,7 +406,8 @@ class Trials:
             return
         worker.drawn = worker.prepared = None
         seconds = PREPARE_SECONDS * len(sets)
-        prepared = worker.ask(
+        prepared = self._ask(
+            worker,
             {
                 "do": "prepare",
                 "start": program.text,

@@ -18,7 +18,8 @@ import sys
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from dojo_core.measure.limits import (
     sets_of_inputs,
 )
 from dojo_core.measure.load import Gauge
-from dojo_core.measure.pool import STORED, Undefined, columns, plain_input
+from dojo_core.measure.pool import STORED, Array, Undefined, columns, plain_input
 from dojo_core.measure.watchdog import restrict
 from dojo_core.program.text import parse
 from dojo_core.program.tree import DTYPE_BYTES
@@ -85,36 +86,41 @@ class Prepared:
         self.turn = 0  # which set the next run of a round begins with
         self._stagger = 0
 
-        self.judged = self._set(pool.inputs)
+        self.judged = self._set(self._drawn)
         set_bytes = sum(_bytes(p) for p in parameters)
         rows = sum(math.prod(p.shape[:-1]) for p in parameters if p.role == "in") or 1
         few = sum(map(len, pool.adversarial.values())) <= NEGLIGIBLE_ROWS * rows
         count = sets_of_inputs(set_bytes, last_level, second_level)
         self.sets = [self.judged] if few else []
         while len(self.sets) < count:
-            self.sets.append(self._set(self._ordinary(len(self.sets))))
+            self.sets.append(self._set(partial(self._ordinary, len(self.sets))))
 
-    def _ordinary(self, number: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Random inputs only: adversarial rows overwritten by other rows, all shifted by some rows."""
-        inputs = {}
-        for name, array in self.pool.inputs.items():
-            planted = self.pool.adversarial.get(name, [])
-            copy = array.copy()
-            if planted:
-                flat = copy.reshape(-1, array.shape[-1])
-                ordinary = np.setdiff1d(np.arange(flat.shape[0]), planted)
-                flat[planted] = flat[ordinary[: len(planted)]]
-            inputs[name] = np.roll(copy, 7 * number, axis=0) if copy.ndim else copy
-        return inputs
+    def _drawn(self, name: str, stored: Array) -> None:
+        """Fill an input with what the pool has."""
+        stored[...] = self.pool.inputs[name]
 
-    def _set(self, inputs: dict[str, np.ndarray[Any, Any]]) -> list[dojo_native.Buffer]:
+    def _ordinary(self, number: int, name: str, stored: Array) -> None:
+        """Fill an input of a set with random numbers only: adversarial rows overwritten by other rows, all
+        shifted by some rows."""
+        array = self.pool.inputs[name]
+        shift = 7 * number % len(array) if array.ndim else 0
+        stored[shift:] = array[: len(array) - shift] if array.ndim else array
+        if shift:
+            stored[:shift] = array[-shift:]
+        planted = self.pool.adversarial.get(name, [])
+        if planted:
+            rows, shifted = (each.reshape(-1, array.shape[-1]) for each in (array, stored))
+            ordinary = np.setdiff1d(np.arange(len(rows)), planted)[: len(planted)]
+            moved = (np.array(planted) + shift * (len(rows) // len(array))) % len(rows)
+            shifted[moved] = rows[ordinary]
+
+    def _set(self, fill: Callable[[str, Array], None]) -> list[dojo_native.Buffer]:
         buffers = []
         for p in self.parameters:
             self._stagger = (self._stagger + 5) % 32
             buffer = dojo_native.Buffer(p.name, _bytes(p), self._stagger)
-            view = np.frombuffer(memoryview(buffer), np.uint8)
             if p.role == "in":
-                view[:] = np.ascontiguousarray(inputs[p.name]).reshape(-1).view(np.uint8)
+                fill(p.name, np.frombuffer(memoryview(buffer), STORED[p.dtype]).reshape(p.shape))
                 buffer.protect(True)
             buffers.append(buffer)
         return buffers

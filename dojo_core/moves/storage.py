@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from dojo_core.moves.core import (
@@ -121,10 +121,16 @@ def interface_refusal(program: Program, buffer: Buffer) -> Refusal | None:
     return None
 
 
-def _joins(context: Context, refusal: Refusal) -> Iterator[Move]:
-    """The scopes that keep a write and its read apart: joining them may bring them together."""
+def _using(program: Program, name: str) -> set[Path]:
+    """The operations that write or read a buffer."""
+    arrays = buffer_named(program, name).arrays
+    return {touch.leaf.path for array in arrays for touch in accesses_of(program, array)}
+
+
+def _joins(context: Context, together: Collection[Path]) -> Iterator[Move]:
+    """The scopes that keep operations apart: joining them may bring these together."""
     program = context.program
-    paths = [leaf.path for leaf in program.leaves if leaf.path in refusal.nodes]
+    paths = [leaf.path for leaf in program.leaves if leaf.path in together]
     for first in paths:
         for second in paths:
             common = 0
@@ -146,6 +152,12 @@ class BufferMove(Transformation[Arguments]):
     def places(self, context: Context, arguments: Arguments) -> tuple[Path, ...]:
         """Buffers go by name; a renamed or missing one is refused by the move itself."""
         return ()
+
+
+def _location(context: Context, arguments: tuple[str, *tuple[int | str, ...]]) -> str:
+    """Where ``reuse_dims`` leaves a buffer."""
+    named = arguments[-1] if len(arguments) > 2 else None
+    return named if isinstance(named, str) else buffer_named(context.program, arguments[0]).location
 
 
 @register
@@ -204,7 +216,7 @@ class ReuseDims(BufferMove[tuple[str, *tuple[int | str, ...]]]):
         if refusal is not None:  # 1
             return refusal
         dims = [k for k in arguments[1:] if isinstance(k, int)]
-        location = arguments[-1] if isinstance(arguments[-1], str) and len(arguments) > 2 else buffer.location
+        location = _location(context, arguments)
         for k in dims:  # 2
             if k >= len(buffer.dims):
                 return structural(
@@ -227,16 +239,21 @@ class ReuseDims(BufferMove[tuple[str, *tuple[int | str, ...]]]):
     def enablers(
         self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
     ) -> Iterator[Move]:
+        """The scopes of a write and its read joined; where each thread has a cell of its own, all that use
+        it, so that no thread reads what another one wrote."""
         if refusal.code in (Code.CLOBBER, Code.LIFETIME):
-            yield from _joins(context, refusal)
+            yield from _joins(context, refusal.nodes)
+        if refusal.code == Code.RACE and _location(context, arguments) != "heap":
+            yield from _joins(context, _using(context.program, arguments[0]))
 
     def alternatives(
         self, context: Context, arguments: tuple[str, *tuple[int | str, ...]], refusal: Refusal
     ) -> Iterator[Move]:
         """One for each thread, where threads would share what is left; where values are needed at once, the
         dimensions before, whose scopes are farther out."""
-        if refusal.code == Code.RACE and not isinstance(arguments[-1], str):
-            yield Move("reuse_dims", (*arguments, "stack"))
+        if refusal.code == Code.RACE and _location(context, arguments) == "heap":
+            dims = (k for k in arguments[1:] if isinstance(k, int))
+            yield Move("reuse_dims", (arguments[0], *dims, "stack"))
         if refusal.code in (Code.CLOBBER, Code.LIFETIME):
             buffer = buffer_named(context.program, arguments[0])
             for k in range(min(k for k in arguments[1:] if isinstance(k, int))):
@@ -383,7 +400,7 @@ class SetLocation(BufferMove[tuple[str, str]]):
     def enablers(self, context: Context, arguments: tuple[str, str], refusal: Refusal) -> Iterator[Move]:
         program = context.program
         if refusal.code in (Code.CLOBBER, Code.LIFETIME):
-            yield from _joins(context, refusal)
+            yield from _joins(context, refusal.nodes)
         if refusal.code in (Code.REGISTER_INDEX, Code.LOCAL_INDEX):
             for path in refusal.nodes:
                 above = program.scopes_above(path)
@@ -404,8 +421,7 @@ class SetLocation(BufferMove[tuple[str, str]]):
             if len(addressed) > 1:
                 yield Move("reuse_dims", (buffer.name, *addressed))
             # Which joining may make possible.
-            using = tuple(t.leaf.path for array in buffer.arrays for t in accesses_of(program, array))
-            yield from _joins(context, replace(refusal, nodes=using))
+            yield from _joins(context, _using(program, buffer.name))
 
 
 def _addressing(program: Program, buffer: Buffer, path: Path) -> list[int]:

@@ -56,26 +56,40 @@ def with_enablers(context: Context, move: Move, refusal: Refusal, longest: int =
     ``longest`` moves before it at most, where none leads past several faults one by one. Where no way is
     found it says what would have to be different, if that is known (``Refusal.needs``)."""
     trial = _Trial()
-    instead: tuple[Way, ...] = ()  # told where no line leads to what was asked for
+    instead: tuple[Way, ...] = ()  # told where no line leads to what was asked for, or keeps the threads
     try:
         for length in range(1, longest + 1):
             found = _of_length(trial, context, move, refusal, length)
             ways = tuple(islice(found, WAYS_TOLD if length == 1 else 1))
-            if ways and not ways[0].then and (length > 1 or refusal.code in _BROUGHT_TOGETHER):
+            other = ways and not ways[0].then and (length > 1 or refusal.code in _BROUGHT_TOGETHER)
+            unthreaded = refusal.code == Code.RACE and all(map(_marks_cleared, ways))
+            if ways and (other or unthreaded):
                 instead = ways
                 break
             if ways:
                 return replace(refusal, ways=tuple(sorted(ways, key=_marks_cleared)))
     except _GivenUp:
         pass
-    trial.alone()
-    try:
-        line = _one_fault_at_a_time(trial, context, move, refusal) if longest else None
-    except _GivenUp:
-        line = None
-    if line or instead:
-        return replace(refusal, ways=(_way(move, line),) if line else instead)
+    fewest = min(map(_marks_cleared, instead), default=FAULTS_MENDED)
+    lines = _lines(trial, context, move, refusal) if longest else iter(())
+    longer = next((way for way in lines if _marks_cleared(way) <= fewest), None)
+    if longer or instead:
+        return replace(refusal, ways=(longer,) if longer else instead)
     return replace(refusal, needs=needs(context, move, refusal) or trial.principle)
+
+
+def _lines(trial: _Trial, context: Context, move: Move, refusal: Refusal) -> Iterator[Way]:
+    """Longer lines, past several faults, one by one: to the move, and where threads would share a cell to
+    what gives each its own."""
+    for goal in (move, *(_alternatives(context, move, refusal) if refusal.code == Code.RACE else ())):
+        trial.alone()
+        try:
+            result = trial.outcome(context, goal)
+            line = _one_fault_at_a_time(trial, context, goal, result) if isinstance(result, Refusal) else None
+        except _GivenUp:
+            line = None
+        if line:
+            yield _way(move, line) if goal is move else Way(tuple(map(str, line)), "")
 
 
 def _of_length(trial: _Trial, context: Context, move: Move, refusal: Refusal, length: int) -> Iterator[Way]:

@@ -60,8 +60,9 @@ def interpret(program: Program, inputs: Mapping[str, Array], each_write: bool = 
     return _Logical(program, inputs, each_write).run()
 
 
-def input_array(program: Program, inputs: Mapping[str, Array], array: str) -> Array:
-    """An input as its dtype holds it. Raises ValueError where it is missing or has another shape."""
+def input_array(program: Program, inputs: Mapping[str, Array], array: str, copy: bool = True) -> Array:
+    """An input as its dtype holds it; where no ``copy`` is needed perhaps the given array. Raises ValueError
+    where it is missing or has another shape."""
     if array not in inputs:
         raise ValueError(f"The input {array} is missing.")
     buffer = program.buffer_of[array]
@@ -75,7 +76,7 @@ def input_array(program: Program, inputs: Mapping[str, Array], array: str) -> Ar
         return minifloat_values(minifloat_stored(given, buffer.dtype), buffer.dtype)
     if buffer.dtype in STORAGE_INTEGERS:
         return held(given, buffer.dtype)
-    return given.astype(storage_dtype(buffer.dtype))
+    return given.astype(storage_dtype(buffer.dtype), copy=copy)
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
@@ -87,6 +88,19 @@ def unwritten(shape: tuple[int, ...], dtype: str) -> Array:
 # ---------------------------------------------------------------------------- logical cells
 
 
+class _Arrays(dict[str, Array]):
+    """A program's arrays by name; what nothing has written is made when it is asked for: a large array that
+    one operation writes as a whole is never filled before."""
+
+    def __init__(self, program: Program) -> None:
+        self._buffer_of = program.buffer_of
+
+    def __missing__(self, name: str) -> Array:
+        buffer = self._buffer_of[name]
+        self[name] = unwritten(tuple(d.size for d in buffer.dims), buffer.dtype)
+        return self[name]
+
+
 class _Logical:
     """Every array whole. An iterator is a range: one value where the scope runs as a loop, else all."""
 
@@ -96,14 +110,10 @@ class _Logical:
         self.ordered = frozenset(
             op.target.array for op in rounding
         )  # arrays whose terms count in their order
-        self.arrays: dict[str, Array] = {}
-        for buffer in program.buffers:
-            shape = tuple(d.size for d in buffer.dims)
-            for array in buffer.arrays:
-                if array in program.inputs:
-                    self.arrays[array] = input_array(program, inputs, array)
-                else:
-                    self.arrays[array] = unwritten(shape, buffer.dtype)
+        written = {leaf.op.target.array for leaf in program.leaves}
+        self.arrays = _Arrays(program)
+        for array in program.inputs:
+            self.arrays[array] = input_array(program, inputs, array, copy=array in written)
 
     def run(self) -> dict[str, Array]:
         with np.errstate(all="ignore"):
@@ -245,6 +255,13 @@ class _Logical:
 
     def _strided(self, op: Op, ranges: Sequence[tuple[int, int]]) -> None:
         value = self._values(op, ranges)
+        if not op.accumulate and self._is_whole(op.target, ranges, value):
+            stored = self.meaning.stored(value, op.target.array)
+            kind = storage_dtype(self.meaning.dtypes[op.target.array])
+            # What is copied from an array would change with it.
+            shared = any(np.may_share_memory(stored, self.arrays[read.array]) for read in op.reads)
+            self.arrays[op.target.array] = stored.astype(kind, "C", copy=shared)
+            return
         target = self._view(op.target, ranges)
         if op.accumulate:
             combine = ACCUMULATIONS[op.accumulate]
@@ -261,6 +278,13 @@ class _Logical:
                 return
             value = combine(target, value)
         target[...] = self.meaning.stored(value, op.target.array)
+
+    def _is_whole(self, target: Access, ranges: Sequence[tuple[int, int]], value: Array) -> bool:
+        """Does a value stand for all of an array, cell by cell, so that it need not be copied into it?"""
+        shape = tuple(dim.size for dim in self.program.buffer_of[target.array].dims)
+        forms = [Affine.iterator(depth) for depth in range(len(shape))]
+        whole = [(0, size) for size in shape]
+        return value.shape == shape and list(target.index) == forms and list(ranges) == whole
 
     def _add_at(self, op: Op, ranges: Sequence[tuple[int, int]], value: Array, combine: Combination) -> None:
         """An accumulation where several iterations share a cell by their sum, as in ``y[{0}+{1}]``."""

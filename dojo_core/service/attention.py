@@ -51,8 +51,8 @@ class Limits(Protocol):
         """Whether that is nothing, or was taken on a busy machine."""
         ...
 
-    def measure(self, table: Table) -> Roofline | None:
-        """Takes seconds and the whole machine."""
+    def measure(self, table: Table, unwanted: Callable[[], bool]) -> Roofline | None:
+        """Takes seconds and the whole machine; None where that has become ``unwanted``."""
         ...
 
 
@@ -60,7 +60,7 @@ class Attention:
     """One for all players. ``assemble`` makes the assembly view of an analysis, ``limits`` are those of the
     machine, ``advise`` is the pass that hints ask where no measured move is faster; ``idle`` says whether
     the machine does nothing else just now. ``profile`` tells of an analysis, by its workload, where the time
-    goes."""
+    goes, until that is unwanted."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Attention:
         limits: Limits | None = None,
         advise: Advise | None = None,
         idle: Callable[[], bool] = lambda: True,
-        profile: Callable[[Any, Any], Any] | None = None,
+        profile: Callable[[Any, Any, Callable[[], bool]], Any] | None = None,
     ) -> None:
         self._queue = queue
         self._store = store
@@ -161,7 +161,8 @@ class Attention:
     def _list(self, player: Player, table: Table, analysis: Analysis) -> None:
         """The assembly of a position, where it is shown."""
         if player.assembly and analysis.assembly is None and self._assemble is not None:
-            self._late(player, table, analysis, "assembly", partial(self._assemble, analysis))
+            assemble = self._assemble
+            self._late(player, table, analysis, "assembly", lambda _: assemble(analysis))
 
     def made(
         self, table: Table, analysis: Analysis, part: Literal["assembly", "profile"], seconds: float
@@ -176,7 +177,7 @@ class Attention:
         def make() -> Any:
             if part == "assembly":
                 return assemble and assemble(analysis)
-            return profile and profile(analysis, table.workload)
+            return profile and profile(analysis, table.workload, lambda: False)
 
         def work() -> None:
             try:
@@ -199,14 +200,28 @@ class Attention:
         return None if self._adviser is None else self._adviser.hint(game)
 
     def _late(
-        self, player: Player, table: Table, analysis: Analysis, part: str, make: Callable[[], Any]
+        self,
+        player: Player,
+        table: Table,
+        analysis: Analysis,
+        part: str,
+        make: Callable[[Callable[[], bool]], Any],
     ) -> None:
-        """A part of an analysis, ``assembly`` or ``profile``, made between measurements."""
+        """A part of an analysis, ``assembly`` or ``profile``, made between measurements. ``make`` is told
+        when nobody looks at it any more, and may give up then."""
+        left = False
+
+        def unwanted() -> bool:
+            nonlocal left
+            left = left or not player.looks_at(analysis)
+            return left
 
         def work() -> None:
             try:
-                if getattr(analysis, part) is None and player.looks_at(analysis):
-                    setattr(analysis, part, make())
+                if getattr(analysis, part) is None and not unwanted():
+                    made = make(unwanted)
+                    if not left:
+                        setattr(analysis, part, made)
             except Exception:
                 log.exception("no %s", part)
                 setattr(analysis, part, _not_made(part))
@@ -246,7 +261,8 @@ class Attention:
 
         def work() -> None:
             try:
-                table.roofline = limits.measure(table)
+                table.roofline = limits.measure(table, lambda: player.table is not table)
+                table.limited = player.table is table
             except Exception:
                 log.exception("no roofline")
             finally:

@@ -308,7 +308,7 @@ class MeasuringQueue:
             finally:
                 with self._lock:
                     self._running.clear()
-                    if len(batch.tasks) >= LEAST:
+                    if len(batch.tasks) >= FIRST:
                         took = (time.monotonic() - begun) / len(batch.tasks)
                         key = batch.tasks[0].key
                         self._speed[key] = 0.5 * self._speed.get(key, took) + 0.5 * took
@@ -380,14 +380,17 @@ class MeasuringQueue:
 
     def _measure(self, bench: Bench, batch: _Batch) -> None:
         answered: dict[str, Outcome] = {}
-        against = batch.against
+        against, given_up = batch.against, False
         by_hash = {task.hash: task for task in (*([against] if against else []), *batch.tasks)}
 
         def on_result(program_hash: str, outcome: Outcome) -> None:
+            nonlocal given_up
             if outcome.status == ROUGH:
                 with self._lock:
                     self.standings.rough[by_hash[program_hash].id] = outcome.seconds
-            elif outcome.status != "cancelled" and program_hash in by_hash:
+            elif outcome.status == "cancelled":
+                given_up = True
+            elif program_hash in by_hash:
                 answered[program_hash] = outcome
                 self._store(by_hash[program_hash], outcome, against)
 
@@ -415,7 +418,7 @@ class MeasuringQueue:
             batch.tasks[0].workload, programs, batch.careful, on_result, cancelled, batch.again, lines,
             None if against is None else against.program,
         )  # fmt: skip
-        stopped = cancelled()
+        stopped = given_up or cancelled()
         for task in batch.tasks:  # never ask again for what gave no answer: it would be asked for ever
             if batch.again and not stopped:
                 with self._lock:

@@ -86,7 +86,7 @@ class Service:
         machine: Callable[[], Conditions] = lambda: UNKNOWN,
         local: bool = False,
         measure: bool = True,
-        profile: Callable[[Any, Any], Any] | None = None,
+        profile: Callable[[Any, Any, Callable[[], bool]], Any] | None = None,
         take_away: Callable[[Game], Json] = takeaway.parts,
         comparisons: Comparisons | None = None,
     ) -> None:

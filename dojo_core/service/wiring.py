@@ -206,12 +206,12 @@ def assemble(analysis: Analysis) -> Json:
     }
 
 
-def profiled(analysis: Analysis, workload: Workload) -> Json:
+def profiled(analysis: Analysis, workload: Workload, unwanted: Callable[[], bool]) -> Json:
     """Where the time of a position goes: of each node its text, its share, what bounds it and a sentence;
-    of the assembly the rows that take most."""
+    of the assembly the rows that take most. It ends where that is ``unwanted``."""
     try:
         with backend(analysis.target).measurer() as measurer:
-            told = measurer.profile(workload, analysis.program)
+            told = measurer.profile(workload, analysis.program, unwanted)
     except (NotGeneratable, ValueError) as fault:
         return {"error": f"There is no profile to show. {fault}"}
     return profile_view(told)
@@ -246,8 +246,8 @@ class MachineLimits:
     def doubtful(self, table: Table) -> bool:
         return roofline.doubtful(self._records, _question(table))
 
-    def measure(self, table: Table) -> Roofline | None:
-        return roofline.roofline(self._records, _question(table))
+    def measure(self, table: Table, unwanted: Callable[[], bool]) -> Roofline | None:
+        return roofline.roofline(self._records, _question(table), unwanted)
 
 
 def _question(table: Table) -> roofline.Question:

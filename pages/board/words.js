@@ -38,17 +38,23 @@ class Words {
     let found = this.commands.filter(([name, [, , also]]) =>
       !listed.has(name) && words.every((word) => `${name} ${also || ""}`.includes(word)));
     let title = "Also called so:";
+    let rest = ""; // what follows a name in which a letter is wrong
     if (!found.length && !rows) {
       found = this.nearest(words.join("_"));
       title = "Did you mean";
     }
+    if (!found.length && !rows && /\s.*[@\d]/.test(typed)) { // paralelize m@0
+      found = this.nearest(words[0]);
+      rest = typed.replace(/^\S+\s+/, "");
+    }
     if (!found.length && !rows && words.length > 1) { // vectorise everything
+      rest = "";
       found = this.commands.filter(([name, [, , also]]) => words.some((word) => word.length > 3 && `${name} ${also || ""}`.includes(word)));
       title = "Nothing is called all of this. With one of the words:";
     }
     if (!found.length) return [];
     return [el("p", {}, el("span", { class: "quiet" }, `${title} `), ...found.slice(0, WORDS_SHOWN).map(([name, [form, summary]]) =>
-      el("button", { class: "small", type: "button", title: summary, onclick: () => this.pane.write(`${name} `) }, form)))];
+      el("button", { class: "small", type: "button", title: summary, onclick: () => this.pane.write(`${name} ${rest}`) }, rest ? `${name} ${rest}` : form)))];
   }
 
   /** The commands of whose names or other names one is but a few letters apart. */

@@ -13,6 +13,33 @@ NAME = "<img src=x onerror='window.pwned=1'>**b**[a](javascript:window.pwned=1)"
 BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
 
 
+# The page says when the server has told all there is: it has taken that answer to its end, and asks no more. To
+# hear of it, it is come back to as if some seconds had gone by.
+RESTING = """() => {
+  window.rests = false;
+  if (!window.listens) {
+    const { json } = Response.prototype;
+    Response.prototype.json = async function () {
+      const told = await json.call(this);
+      if ('poll' in told) setTimeout(() => { window.rests = told.poll === null; });
+      return told;
+    };
+    window.listens = true;
+  }
+  const { now } = Date;
+  window.later = (window.later ?? 0) + 4000;
+  Date.now = () => now() + window.later;
+  window.dispatchEvent(new Event('focus'));
+  Date.now = now;
+}"""
+
+
+def until_it_rests(page: Any) -> None:
+    """Until no poll redraws a board that is not measured."""
+    page.evaluate(RESTING)
+    page.wait_for_function("() => window.rests")
+
+
 def open_kernel(page: Any, kernel: str, shape: str, measured: bool = False) -> None:
     """``measured``: where a test is about times, or about what is pressed while they come."""
     page.fill(f"[data-kernel={kernel}] input", shape)
@@ -60,6 +87,8 @@ def here(page: Any) -> str:
 
 
 def rows(page: Any) -> list[str]:
+    """The moves of the position, which come some milliseconds after it."""
+    page.wait_for_selector(".row[data-move]")
     found = page.locator(".row[data-move]").evaluate_all("rows => rows.map(r => r.dataset.move)")
     return [str(row) for row in found]
 
@@ -86,6 +115,11 @@ class Way:
             self.held.append((browser, said))
         else:
             browser.send(said)
+
+    def until_held(self, page: Any, more_than: int = 0) -> None:
+        """Until the server has said so much that the page does not hear yet."""
+        while len(self.held) <= more_than:
+            page.wait_for_timeout(20)
 
     @contextmanager
     def slow(self) -> Iterator[None]:

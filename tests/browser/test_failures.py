@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import BOARD, play
+from tests.browser.playing import BOARD, play, until_it_rests
 
 KINDS = {
     "compile_error": ("does not compile", "the compiler said"),
@@ -33,7 +33,7 @@ def feed(page: Any, change: str, then: str = "") -> None:
 @pytest.fixture
 def quiet(small_board: Any) -> Any:
     """A board that no poll redraws."""
-    small_board.wait_for_timeout(1500)
+    until_it_rests(small_board)
     return small_board
 
 

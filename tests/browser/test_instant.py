@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import BOARD, MOVE, entries, here, play, wait_for_entries
+from tests.browser.playing import BOARD, MOVE, entries, here, play, until_it_rests, wait_for_entries
 
 # The page says when it knows what the move leads to: it has taken the answer to its end.
 KNOWING = """move => {
@@ -68,16 +68,15 @@ def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_bo
             f"window.seen.add({BOARD}.querySelector('.entry.here').dataset.id);"
             "requestAnimationFrame(look); }; look(); }"
         )
-        with page.expect_response("**/exchange"):
-            door.open()
-        page.wait_for_timeout(500)
+        door.open()
+        until_it_rests(page)
         assert page.evaluate("() => [...window.seen]") == ["0"]
 
         # a message that is lost is sent again
         door.mode = "lost"
-        page.keyboard.press("ArrowRight")
-        assert here(page) == "1"
-        page.wait_for_timeout(100)
+        with page.expect_event("requestfailed"):
+            page.keyboard.press("ArrowRight")
+            assert here(page) == "1"
         with page.expect_response("**/exchange"):
             door.mode = "open"
         page.reload()

@@ -10,7 +10,7 @@ import pytest
 
 from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.school import LESSONS_FOLDER, open_school
-from tests.browser.playing import Way, apply, open_means, play
+from tests.browser.playing import Way, apply, open_means, play, until_it_rests
 
 # That each can be solved is test_school.py's matter. Of what the page does with a step these have all: a
 # question, a move that is refused, a goal that is measured, a lesson's end. make soak plays the others.
@@ -143,12 +143,13 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
     open_step(tab, server, "one-loop-for-both")
     with way.slow():
         tab.click("text=Open on Play")
-        tab.wait_for_timeout(1000)  # the server has left for Play; the page does not know
-        assert way.held
+        way.until_held(tab)  # the server has left for Play; the page does not know
+        said = len(way.held)
         tab.click(".foot >> text=Hint")
-        tab.wait_for_timeout(1000)
+        way.until_held(tab, said)
     tab.wait_for_selector("nav a[aria-current=page] >> text=Play")
-    tab.wait_for_timeout(2000)  # and it stays
+    tab.wait_for_selector(".row[data-move]")
+    until_it_rests(tab)  # and it stays
     assert tab.locator("nav a[aria-current=page]").inner_text() == "Play"
     assert tab.locator(".entry").count() == 1
     assert tab.locator(".learn").count() == 0
@@ -158,8 +159,7 @@ def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way
     open_step(tab, server, "one-line-one-loop")
     with way.slow():
         tab.click("button.next")
-        tab.wait_for_timeout(1000)
-        assert way.held
+        way.until_held(tab)
         tab.hover("text=All lessons")
         tab.mouse.down()
     tab.wait_for_url(lambda url: "one-line-one-loop" not in url)  # the next step has come

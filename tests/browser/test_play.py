@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.browser.playing import (
     open_kernel,
     play,
     rows,
+    until_it_rests,
     wait_for_entries,
 )
 from tests.browser.wire import Wire
@@ -153,6 +153,10 @@ def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) ->
     assert len(entries(board)) == 3
     board.fill("input[type=search]", "vectorise everything")  # no command: what one of its words means
     assert "vectorize_all" in board.locator(".typed-words").inner_text()
+    board.fill("input[type=search]", "paralelize m@0")
+    assert "Did you mean" in board.locator(".typed-words").inner_text()
+    board.click(".typed-words >> text=parallelize m@0")
+    assert board.input_value("input[type=search]") == "parallelize m@0"
     board.fill("input[type=search]", "frobnicate")
     assert "? tells all moves and recipes" in board.locator(".moves").inner_text()
 
@@ -282,7 +286,7 @@ def test_a_recorded_line_is_stepped_through_without_measuring(start_screen: Any)
     for _ in range(9):
         board.keyboard.down("ArrowRight")
     board.wait_for_selector(".entry.here[data-id='14']")
-    time.sleep(1)
+    until_it_rests(board)
     assert here(board) == "14"
     board.keyboard.press("m")
     board.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.includes('off')")

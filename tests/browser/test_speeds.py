@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import open_means, play
+from tests.browser.playing import open_means, play, until_it_rests
 from tests.browser.test_failures import choose, feed, quiet
 
 __all__ = ["quiet"]  # a fixture, which pytest looks for here
@@ -59,7 +59,7 @@ def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(start_screen
     page.keyboard.press("m")
     page.wait_for_selector(".queue-text >> text=Off")
     play(page)
-    page.wait_for_timeout(1500)
+    until_it_rests(page)
     again = f"{{seconds: 0.052, ...{QUIET}}}"
     feed(page, f"feed.start = 0.177; feed.yardstick = {{...{BUSY}, again: {again}}}")
     assert page.inner_text(".chart-pane .note-of").startswith("against 177 ms, ")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import Way, entries
+from tests.browser.playing import Way, entries, until_it_rests
 
 
 def start(page: Any, url: str, agents: int) -> None:
@@ -56,10 +56,11 @@ def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, way: Way, serv
     tab.wait_for_selector(f".lane >> nth={last} >> text=after 1 of")
     with way.slow():  # a timer that fires while Play is on its way takes nothing from it
         lane.locator("[data-do=take_over]").click()
+        way.until_held(tab)
         tab.wait_for_timeout(2500)  # Watch looks again each second: its page does not know yet
-        assert way.held
     tab.wait_for_selector(".entry.here")
-    tab.wait_for_timeout(2000)
+    tab.wait_for_selector(".row[data-move]")
+    until_it_rests(tab)
     assert tab.locator(".entry.here").count() == 1 and tab.locator(".lane").count() == 0
     assert len(entries(tab)) >= 2 and "g=" in tab.url
 

@@ -44,9 +44,10 @@ def opened(browser: Any, server: Server, scene: Scene, game: str) -> tuple[Any, 
     page.on("pageerror", lambda fault: faults.append(f"SCRIPT: {fault}"))
     own(page, server)
     query = (f"g={game}" if scene.game else "") + scene.query.replace("GAME", game)
-    page.goto(f"{server.url}/{scene.page}?{query}")
+    page.goto(scene.file(server.home).as_uri() if scene.file else f"{server.url}/{scene.page}?{query}")
     try:
-        page.wait_for_selector(".dojo-bar")
+        if scene.file is None:
+            page.wait_for_selector(".dojo-bar")
         if scene.game and not scene.page:
             page.wait_for_selector(".row[data-move]")
             end = page.get_by_label("To the end")  # scenes before may have stepped back

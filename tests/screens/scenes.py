@@ -5,7 +5,10 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from tests.screens.files import a_notebook, a_study
 
 KERNEL, SHAPE = "matmul", "256x256x256"
 # Many times as fast as at its start, in few moves: along the rows, in vectors, by threads.
@@ -25,6 +28,7 @@ class Scene:
     query: str = ""
     game: bool = True  # is the prepared game on the board?
     after: Callable[[Any], object] = lambda page: None  # once the pictures are taken
+    file: Callable[[Path], Path] | None = None  # makes it in a folder, where it is no page of the server's
 
 
 def measured(page: Any) -> None:
@@ -125,7 +129,7 @@ def pinned(layout: str, tab: str) -> Callable[[Any], None]:
         page.keyboard.press("ArrowLeft")
         page.click(f"[data-layout={layout}]")
         page.click(f"[data-tab={tab}]")
-        page.wait_for_selector(".code .difference ins")
+        page.wait_for_selector(".code .difference .side:is(.added, .removed)")
 
     return act
 
@@ -292,6 +296,22 @@ def example(page: Any) -> None:
     page.wait_for_timeout(1500)
 
 
+def asked(page: Any) -> None:
+    """A study's question, answered wrongly."""
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("text=A question stands here")
+    page.click(".answer:has-text('vectorize')")
+    page.wait_for_selector(".why:has-text('Later.')")
+
+
+def played_on(page: Any) -> None:
+    """A study at its end."""
+    page.keyboard.press("ArrowRight")
+    page.click(".answer:has-text('join_scopes')")
+    page.keyboard.press("End")
+    page.wait_for_timeout(500)
+
+
 # Of a Dojo that has just been installed: nothing was played, measured or trained.
 FIRST = (
     Scene("first-play", "", game=False),
@@ -351,6 +371,10 @@ SCENES = (
     Scene("watch", "watch"),
     Scene("train-run", "train", trained, game=False),
     Scene("train", "train"),
+    Scene("study", "", awaits(".words h1"), game=False, file=a_study),
+    Scene("study-question", "", asked, game=False, file=a_study),
+    Scene("study-played", "", played_on, game=False, file=a_study),
+    Scene("notebook", "", awaits(".cell"), game=False, file=a_notebook),
     *(Scene(f"tour-{n}", "tour", query=f"&station={n}") for n in (1, 2, 3, 4, 5)),
 )  # fmt: skip
 

@@ -104,11 +104,12 @@ def build(
             missing[key] = code
     if missing:
         batches = _batches(missing, jobs)
+        unwanted = cancelled or (lambda: False)
         claimed: AbstractContextManager[object] = nullcontext(True) if beside else compiling(cancelled)
         with ThreadPoolExecutor(jobs) as pool, claimed as held:
             if held:
                 parts = pool.map(
-                    lambda b: _compile(b, missing, prelude, objects.folder, timeout, cancelled), batches
+                    lambda b: _compile(b, missing, prelude, objects.folder, timeout, unwanted), batches
                 )
                 for part in parts:
                     results.update(part)
@@ -150,15 +151,16 @@ def _compile(
     preamble: str,
     objects: Path,
     timeout: float,
-    cancelled: Callable[[], bool] | None,
+    unwanted: Callable[[], bool],
 ) -> dict[str, Built | CompileError]:
     """Compile one file; where it fails, its halves, down to the kernels that are at fault."""
-    if cancelled is not None and cancelled():
+    if unwanted():
         return {key: CompileError(_CANCELLED, key, False) for key in keys}
     with tempfile.TemporaryDirectory(dir=objects, prefix="build-") as folder:
         kernels = [_renamed(codes[key], symbol_of(key)) for key in keys]
         source = source_of(preamble, kernels, the_compiler().clang)
-        error = compile_source(source, ["-fPIC", "-shared", "-w"], Path(folder), "batch.so", timeout)
+        options = ["-fPIC", "-shared", "-w"]
+        error = compile_source(source, options, Path(folder), "batch.so", timeout, unwanted=unwanted)
         if error is None:
             # One file, one name per kernel: a hard link takes no space, and the names age one by one.
             sealed.seal(Path(folder) / "batch.so")
@@ -171,8 +173,8 @@ def _compile(
         message = error.message.replace(symbol_of(keys[0]), codes[keys[0]].symbol)
         return {keys[0]: CompileError(message, keys[0], error.settled)}
     half = len(keys) // 2
-    first = _compile(keys[:half], codes, preamble, objects, timeout, cancelled)
-    return first | _compile(keys[half:], codes, preamble, objects, timeout, cancelled)
+    first = _compile(keys[:half], codes, preamble, objects, timeout, unwanted)
+    return first | _compile(keys[half:], codes, preamble, objects, timeout, unwanted)
 
 
 # gcc fuses a product and a sum by itself, and not in a function with an attribute; clang where these stand.

@@ -32,6 +32,7 @@ from dojo_core.measure.limits import (
 from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import BROKE, SETTLED, Effort, Measurement, Origin, Workload
+from dojo_core.measure.process import WorkerStopped
 from dojo_core.measure.profile import Profile
 from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.sealed import DAMAGED, Damaged
@@ -121,12 +122,16 @@ class Measurer(TargetMeasurer):
             if waiting and job.effort is Effort.FINAL:
                 self._trials.renew_inputs()
             size = FIRST_BATCH
+            self._trials.unwanted = job.cancelled
             try:
                 while waiting and not job.cancelled():
                     batch, waiting = waiting[:size], waiting[size:]
                     self._batch(job, batch)
                     size = min(2 * size, 2 * BATCH_KERNELS)
+            except WorkerStopped:
+                pass  # the job was cancelled, and the rest of it is told so
             finally:
+                self._trials.unwanted = lambda: False
                 self._trials.usual_inputs()
 
     def profile(
@@ -136,7 +141,13 @@ class Measurer(TargetMeasurer):
         from dojo_core.targets.cpu.profile.profiler import profile
 
         with self._turn:
-            return profile(self._trials, workload, program, cancelled)
+            self._trials.unwanted = cancelled or (lambda: False)
+            try:
+                return profile(self._trials, workload, program, cancelled)
+            except WorkerStopped:
+                raise ValueError("Not profiled: the request was cancelled.") from None
+            finally:
+                self._trials.unwanted = lambda: False
 
     # ------------------------------------------------------------------ what is to be measured
 
