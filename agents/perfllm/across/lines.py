@@ -12,6 +12,7 @@ from dojo_core.game import Step
 from dojo_core.moves.core import Argument, Move, Refusal
 from dojo_core.moves.legality import all_candidates, outcome
 
+NOTHING = 1.005  # a removal may cost so much over all: a cycle here and there is no reason for a move
 GRAFTS = 0.4  # share of edits that take moves from another line
 TRIES = 24  # places at which a move is tried that is not legal where it was
 
@@ -61,6 +62,7 @@ def minimised(trail: Trail, cost: float, rng: random.Random) -> Generator[list[T
     Moves that named what a dropped one made are mended or go with it. Proposes lines and hears what they
     cost, as a strategy does; ``cost`` is the line's own.
     """
+    most = NOTHING * cost
     at = len(trail.steps)
     while at > 0:
         at -= 1
@@ -71,7 +73,7 @@ def minimised(trail: Trail, cost: float, rng: random.Random) -> Generator[list[T
                 continue
             tried.add(shorter.program.hash)
             [took] = yield [shorter]
-            if took <= cost:
-                trail, cost, at = shorter, took, len(shorter.steps)
+            if took <= most:
+                trail, at = shorter, len(shorter.steps)
                 break
     return trail
