@@ -1,12 +1,12 @@
 """What carries over to kernels that were never learned on: ``python -m benchmarks.carryover PART``.
 
-    run     the loop of each fold (agents/perfllm/across/loop.py), its folder under --work, then every player on
-            the kernels that the fold leaves out (carryover.toml), all at equal numbers of programs measured
+    run     the loop of each fold (agents/perfllm/across/loop.py), its folder under --work, then every player
+            on the kernels that the fold leaves out (carryover.toml), at equal numbers of programs measured
     report  the section of docs/perfllm.md from the file, without running anything
 
-Players: the fold's policy; the same player blind; the same weighing moves by how often their kinds stand in the
-lines that the policy was taught; agents by their names. The expert, the target's heuristic pass, is what all
-are told as fractions of. Both parts go on: a loop from its folder, players from --out.
+Players: the fold's policy; the same player blind; the same weighing moves by how often their kinds stand in
+the lines that the policy was taught; agents by their names. The expert, the target's heuristic pass, is what
+all are told as fractions of. Both parts go on: a loop from its folder, players from --out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def folds() -> dict[str, Fold]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=("run", "report"))
     parser.add_argument("--folds", nargs="+", choices=tuple(folds()), default=list(folds()))
     parser.add_argument("--target", default="snitch")
@@ -113,8 +115,12 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
                 print(_told(entry), flush=True)
             for each in _tried(fold, training, loop, options, timing):
                 write(options.out, [*read(options.out), each | {"taught": taught, "reader": options.reader}])
-                at = ", ".join(f"{each['expert'] / b:.2f} at {n}" for n, b in zip(BUDGETS, each["best"], strict=True))
-                print(f"{each['kernel']} {each['player']} seed {each['seed']}: {at} of the expert", flush=True)
+                at = ", ".join(
+                    f"{each['expert'] / b:.2f} at {n}" for n, b in zip(BUDGETS, each["best"], strict=True)
+                )
+                print(
+                    f"{each['kernel']} {each['player']} seed {each['seed']}: {at} of the expert", flush=True
+                )
 
 
 def _told(entry: dict[str, Any]) -> str:
@@ -122,7 +128,9 @@ def _told(entry: dict[str, Any]) -> str:
         gain = "" if entry["gain"] is None else f", teachers gained {entry['gain']:.3f} times"
         return f"round {entry['round']}: {entry['examples']} examples{gain}"
     faster = entry["start"] / entry["best"]
-    return f"round {entry['round']}: {entry['kernel']} {entry['shape']} {faster:.2f} times as fast as its start"
+    return (
+        f"round {entry['round']}: {entry['kernel']} {entry['shape']} {faster:.2f} times as fast as its start"
+    )
 
 
 def _tried(
@@ -158,8 +166,9 @@ def _tried(
                     search = agent_named(player).strategy(Task(game), Budget(BUDGETS[-1]), rng)
                 best = spend(search, problem, BUDGETS[-1])
                 yield wanted | {
-                    "start": best[0], "expert": expert, "best": [best[min(n, len(best)) - 1] for n in BUDGETS],
-                    "programs": len(best), "cpu_seconds": round(time.process_time() - began, 1),
+                    "start": best[0], "expert": expert, "programs": len(best),
+                    "best": [best[min(n, len(best)) - 1] for n in BUDGETS],
+                    "cpu_seconds": round(time.process_time() - began, 1),
                 }  # fmt: skip
 
 
@@ -200,8 +209,8 @@ def section(runs: Sequence[Run], file: Path) -> str:
         parts.append(
             f"With {what} left out of what was learned on (folds {', '.join(names)}; training seeds: "
             f"{trainings}; {len(kernels)} kernels; "
-            f"{sum(taught.values()) / len(taught):,.0f} programs measured to learn, for each fold and training "
-            "seed). Fraction of the expert's speed, geometric mean over kernels, with its 95% interval:"
+            f"{sum(taught.values()) / len(taught):,.0f} programs measured to learn in each). "
+            "Fraction of the expert's speed, geometric mean over kernels, with its 95% interval:"
         )
         relevant = [r for r in runs if r["kernel"] in kernels and r["scheme"] in ("", scheme)]
         parts += [_fractions(relevant), _rivals(relevant), _kernels(relevant)]
@@ -217,7 +226,10 @@ def _by_player(runs: Sequence[Run]) -> dict[str, list[Run]]:
 
 
 def _fractions(runs: Sequence[Run]) -> str:
-    rows = ["| player | runs | " + " | ".join(f"at {n}" for n in BUDGETS) + " |", "|---|---:|" + "---:|" * len(BUDGETS)]
+    rows = [
+        "| player | runs | " + " | ".join(f"at {n}" for n in BUDGETS) + " |",
+        "|---|---:|" + "---:|" * len(BUDGETS),
+    ]
     for player, own in _by_player(runs).items():
         cells = []
         for at in range(len(BUDGETS)):

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from agents.perfllm.across.policy import NEAR, Example, Reader
@@ -42,7 +42,7 @@ def siblings_of(trail: Trail, search: Search) -> list[dict[str, float]]:
     behind: dict[str, dict[str, float]] = defaultdict(dict)
     for position in search.positions.values():
         programs = position.trail.programs
-        for before, after in zip(programs, programs[1:], strict=False):
+        for before, after in pairwise(programs):
             known = behind[before.hash]
             known[after.hash] = min(position.cost, known.get(after.hash, position.cost))
     return [behind.get(program.hash, {}) for program in trail.programs]

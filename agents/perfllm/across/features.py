@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from dojo_core.program.nodes import fact
 from dojo_core.program.printing import op_text
@@ -67,7 +68,7 @@ def _bucket(text: str) -> int:
 def _line_bag(line: str) -> Bag:
     words = line.split(" ")
     grams = [f"1 {word}" for word in words]
-    grams += [f"2 {one} {two}" for one, two in zip(words, words[1:], strict=False)]
+    grams += [f"2 {one} {two}" for one, two in pairwise(words)]
     grams += [f"line {line}", f"shape {_NUMBER.sub('#', line)}"]
     return tuple(map(_bucket, grams))
 

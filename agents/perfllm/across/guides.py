@@ -1,4 +1,4 @@
-"""Who weighs the actions of a position: how often kinds of moves stand in good lines; and policies (policy.py).
+"""Who weighs the actions of a position: how often kinds of moves stand in good lines; policies (policy.py).
 
 Without a guide the player is blind: each kind of move is as likely as any other.
 """

@@ -1,4 +1,4 @@
-"""The loop: teachers search, their lines are minimised, a policy learns from them, and guides the next search.
+"""The loop: teachers search, their lines are minimised, a policy learns from them and guides the next search.
 
 A run is a folder: ``run.json`` (what decides it), ``rounds.jsonl`` (what each teacher found in each round,
 for people too), ``costs/`` (every time, kept as it comes), ``policy-N`` (weights after round N). A run that

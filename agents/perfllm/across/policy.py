@@ -8,9 +8,10 @@ weights as they are; the move's own text is read by n-grams there too, since the
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from agents.perfllm.across import features
 from agents.perfllm.across.features import BUCKETS, Bag
 from agents.perfllm.across.guides import Actions
+from agents.perfllm.adam import Adam
 from agents.trail import Trail
 from dojo_core.program.tree import Program
 
@@ -124,7 +126,9 @@ class LineReader(nn.Module):
     def change_of(self, before: Program, move: str, after: Program) -> LineChange:
         old, new = Counter(self._lines[0].known(before.text)), Counter(self._lines[0].known(after.text))
         by_text = features.change_of(before, move, after)
-        return LineChange(self._summed((old - new).elements()), self._summed((new - old).elements()), by_text.move)
+        return LineChange(
+            self._summed((old - new).elements()), self._summed((new - old).elements()), by_text.move
+        )
 
     def stop(self) -> LineChange:
         return LineChange(self._summed(()), self._summed(()), features.STOP.move)
@@ -141,7 +145,7 @@ class LineReader(nn.Module):
         return torch.cat([removed, added, _bags(self.move, [change.move for change in read])], dim=1)
 
 
-READERS = {"ngrams": NgramReader, "lines": LineReader}
+READERS: dict[str, Callable[[], Reader]] = {"ngrams": NgramReader, "lines": LineReader}
 
 
 @dataclass(frozen=True)
@@ -198,10 +202,10 @@ def trained(examples: Sequence[Example], seed: int, reader: str = "ngrams", epoc
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         policy = Policy(reader)
-        optimizer = torch.optim.AdamW(policy.parameters(), lr=RATE, weight_decay=DECAY)
+        optimizer = Adam(policy.parameters(), RATE, decay=DECAY)
         order = list(range(len(examples)))
         steps = max(1, epochs * -(-len(order) // BATCH))
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps + 1)
+        step = 0
         for _ in range(epochs):
             rng.shuffle(order)
             for begin in range(0, len(order), BATCH):
@@ -210,9 +214,17 @@ def trained(examples: Sequence[Example], seed: int, reader: str = "ngrams", epoc
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(policy.parameters(), CLIP)
+                optimizer.rate = RATE * _warmed(step / steps)
                 optimizer.step()
-                schedule.step()
+                step += 1
     return policy.eval()
+
+
+def _warmed(share: float) -> float:
+    """The rate rises over the first three tenths of training, then falls to nothing along a cosine."""
+    if share < 0.3:
+        return 0.04 + 0.96 * share / 0.3
+    return 0.5 + 0.5 * math.cos(math.pi * (share - 0.3) / 0.7)
 
 
 def _loss(logits: Tensor, batch: Sequence[Example]) -> Tensor:

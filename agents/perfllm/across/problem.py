@@ -98,16 +98,16 @@ def spend(search: Proposals, problem: Problem, evaluations: int) -> list[float]:
     """
     best: list[float] = []
     asked: set[str] = set()
-    answer: list[float] | None = None
-    while len(asked) < evaluations:
-        try:
-            batch = next(search) if answer is None else search.send(answer)
-        except StopIteration:
-            break
-        answer = problem.seconds(batch)
-        for trail, seconds in zip(batch, answer, strict=True):
-            if trail.program.hash not in asked:
-                asked.add(trail.program.hash)
-                best.append(min(seconds, best[-1]) if best else seconds)
+    try:
+        batch = next(search)
+        while len(asked) < evaluations:
+            answer = problem.seconds(batch)
+            for trail, seconds in zip(batch, answer, strict=True):
+                if trail.program.hash not in asked:
+                    asked.add(trail.program.hash)
+                    best.append(min(seconds, best[-1]) if best else seconds)
+            batch = search.send(answer)  # it hears of the last ones too
+    except StopIteration:
+        pass
     search.close()
     return best[:evaluations]

@@ -218,7 +218,9 @@ class Search:
     def _next(self, position: Position, may_stop: bool) -> tuple[str | None, float]:
         """The next action of a position in its order, and its probability; (None, …) is to stop."""
         if position.order is None:
-            position.order = self._blind(position.trail) if self.guide is None else self._guided(position.trail)
+            position.order = (
+                self._blind(position.trail) if self.guide is None else self._guided(position.trail)
+            )
         for move, probability in position.order:
             if move is not None:
                 position.left -= probability
