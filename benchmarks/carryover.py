@@ -26,7 +26,7 @@ from typing import Any
 from agents.agent import Budget, Proposals, Task
 from agents.passes import pass_moves
 from agents.perfllm.across.guides import Guide, Kinds
-from agents.perfllm.across.loop import Loop, Plan, game_of, listed
+from agents.perfllm.across.loop import Loop, Plan, game_of, listed, told
 from agents.perfllm.across.problem import Problem, spend
 from agents.perfllm.across.search import Search
 from agents.players import agent_named
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
             taught = 0
             for entry in loop.events():
                 taught += entry.get("evaluations", 0)
-                print(_told(entry), flush=True)
+                print(told(entry), flush=True)
             for each in _tried(fold, training, loop, options, timing):
                 write(options.out, [*read(options.out), each | {"taught": taught, "reader": options.reader}])
                 at = ", ".join(
@@ -121,16 +121,6 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
                 print(
                     f"{each['kernel']} {each['player']} seed {each['seed']}: {at} of the expert", flush=True
                 )
-
-
-def _told(entry: dict[str, Any]) -> str:
-    if entry["event"] == "round":
-        gain = "" if entry["gain"] is None else f", teachers gained {entry['gain']:.3f} times"
-        return f"round {entry['round']}: {entry['examples']} examples{gain}"
-    faster = entry["start"] / entry["best"]
-    return (
-        f"round {entry['round']}: {entry['kernel']} {entry['shape']} {faster:.2f} times as fast as its start"
-    )
 
 
 def _tried(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 import statistics
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,18 +85,23 @@ class Plan:
 
 
 class Loop:
-    """One run. Iterate over ``events`` once.
+    """One run, begun anew with ``again``. Iterate over ``events`` once.
 
     Raises ValueError with a sentence where the folder holds another run.
     """
 
-    def __init__(self, plan: Plan, timing: Timing, folder: Path) -> None:
+    def __init__(self, plan: Plan, timing: Timing, folder: Path, again: bool = False) -> None:
         self.plan, self.folder = plan, folder
         folder.mkdir(parents=True, exist_ok=True)
+        if again:
+            for name in ("run.json", "rounds.jsonl"):
+                (folder / name).unlink(missing_ok=True)
+            for weights in (folder / "costs", *folder.glob("policy-*")):
+                shutil.rmtree(weights, ignore_errors=True)
         decided = json.loads(json.dumps(asdict(plan)))
         file = folder / "run.json"
         if file.exists() and read_object(file.read_bytes()) != decided:
-            raise ValueError(f"{folder} holds another run: give another folder, or remove it to begin anew.")
+            raise ValueError(f"{folder} holds another run: give another folder, or --again to begin anew.")
         write_text(file, json.dumps(decided, indent=1) + "\n")
         self._timing = timing
         self._written = list(_entries(folder / "rounds.jsonl"))
@@ -197,6 +203,16 @@ class Loop:
         policy = trained(examples, self.plan.seed, self.plan.reader)
         save(policy, folder, {"examples": len(examples)})
         return policy, len(examples)
+
+
+def told(entry: Entry) -> str:
+    """An event as a line for people."""
+    if entry["event"] == "round":
+        gain = "" if entry["gain"] is None else f", teachers gained {entry['gain']:.3f} times"
+        return f"round {entry['round']}: {entry['examples']} examples{gain}"
+    faster = entry["start"] / entry["best"]
+    name = f"{entry['kernel']} {entry['shape']}"
+    return f"round {entry['round']}: {name} {faster:.2f} times as fast as its start"
 
 
 def save(policy: Policy, folder: Path, data: Mapping[str, Any]) -> None:
