@@ -15,6 +15,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import torch
@@ -22,13 +23,13 @@ from torch import Tensor, nn
 
 from agents.agent import Budget, Proposals, Task, Thought
 from agents.perfllm import checkpoint
+from agents.perfllm.actions import actions_in_turn
 from agents.perfllm.adam import Adam
 from agents.perfllm.encoders import Encoder, encoder
 from agents.perfllm.settings import Settings
 from agents.trail import Trail
 from dojo_core.game import Step
-from dojo_core.moves.core import REGISTRY, Move, Refusal
-from dojo_core.moves.legality import all_candidates, outcome
+from dojo_core.moves.core import REGISTRY
 from dojo_core.moves.notation import parse_move
 
 NUMBER_OF = {kind: number for number, kind in enumerate(sorted(REGISTRY), 1)}  # of each kind of move
@@ -294,29 +295,10 @@ def look(trail: Trail, embed: Encoder, most: int, seed: int) -> Choice:
     Where there are more than ``most`` (0: no limit), as many are drawn, from each kind of move in turn, the
     same ones whenever the position is met. No hardware is asked.
     """
-    context = trail.context()
     rng = random.Random(f"{seed} {trail.program.hash}")
-    kinds: dict[str, list[Move]] = {}
-    for move in all_candidates(context):
-        kinds.setdefault(move.name, []).append(move)
-    for moves in kinds.values():
-        rng.shuffle(moves)
-    actions = {trail.program.hash: (trail.program, "")}
-    turn = list(kinds.values())
-    while turn and (not most or len(actions) <= most):
-        for moves in list(turn):
-            while moves:
-                move = moves.pop()
-                result = outcome(context, move)
-                if not isinstance(result, Refusal) and result.hash not in actions:
-                    actions[result.hash] = (result, str(move))
-                    break
-            if not moves:
-                turn.remove(moves)
-            if most and len(actions) > most:
-                break
-    embedded = embed([program for program, _ in actions.values()])
-    return Choice(embedded.half(), tuple(text for _, text in list(actions.values())[1:]))
+    actions = list(islice(actions_in_turn(trail, rng), most or None))
+    embedded = embed([trail.program, *(program for program, _ in actions)])
+    return Choice(embedded.half(), tuple(move for _, move in actions))
 
 
 # ---------------------------------------------------------------------------- the player

@@ -22,7 +22,8 @@ from dojo_core.cli.reporting import tell_unit
 from dojo_core.cli.terminal import Failure, columns, err, out, print_table
 from dojo_core.extras import need
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.measure.places import cache_directory
+from dojo_core.measure.places import cache_directory, data_directory
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
 from dojo_core.wording import counted
@@ -36,7 +37,20 @@ DtypeOption = Annotated[str, typer.Option("--dtype", help="Of such a model: floa
 
 
 def train(
-    names: Annotated[list[str], typer.Argument(metavar="KERNEL…", help="Kernels or text files.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KERNEL…", help="Kernels or text files; with --library all of its list."),
+    ] = None,
+    library: Annotated[
+        bool,
+        typer.Option(
+            "--library",
+            help="Learn what carries over to other kernels: many of them, in several shapes, round by round.",
+        ),
+    ] = False,
+    shapes: Annotated[
+        int, typer.Option("--shapes", min=1, max=3, help="With --library: of each kernel.")
+    ] = 3,
     budget: Annotated[
         int,
         typer.Option(
@@ -105,8 +119,14 @@ def train(
     """Let PerfLLM learn on kernels. A run that was stopped goes on where it was.
 
     Example: [bold]dojo train softmax rmsnorm --budget 300 --seed 1 --try layernorm[/bold]
+    Example: [bold]dojo train --library --target snitch --budget 300[/bold]
     """
     need("learn", "Training")
+    if library:
+        _train_library(names or [], shapes, budget, seed, target, counting, folder, again, as_json)
+        return
+    if not names:
+        raise Failure("Which kernels? Name some, or give --library to learn on all of its list.")
     settings = Settings(
         max_bellman=not plain, double=double, dueling=dueling, replay=replay,
         target_network=target_network, symlog=symlog, tightened=tightened, tried=tried, kinds=kinds,
@@ -147,6 +167,44 @@ def train(
         _print_results(finals, attempted, counting)
         tell_unit("" if counting else games[0].target)
     err.print(f"The run is in {escape(str(training.folder))}.", style="dim", soft_wrap=True)
+
+
+def _train_library(
+    names: list[str],
+    shapes: int,
+    budget: int,
+    seed: int,
+    target: str | None,
+    counting: bool,
+    folder: Path | None,
+    again: bool,
+    as_json: bool,
+) -> None:
+    """Rounds of teachers and a policy, on kernels of the library's list."""
+    from agents.perfllm.across.loop import Loop, Plan, listed, told  # with torch, whose import takes seconds
+
+    known = [kernel for of in listed().values() for kernel in of]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise Failure(f"The library's list has no {unknown[0]}: it has {', '.join(known)}.")
+    on = target or DEFAULT_TARGET
+    untimed = "" if counting else no_clock(on, "count operations instead (--count)")
+    if untimed:
+        raise Failure(untimed)
+    plan = Plan.of(names or known, shapes, target=on, seed=seed, blind=3 * budget, guided=budget)
+    folder = folder or data_directory() / "training" / f"library-{on}-{seed}"
+    with opened() as records, Measurer(records) as measurer:
+        timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
+        try:
+            loop = Loop(plan, timing, folder, again)
+        except ValueError as fault:
+            raise Failure(str(fault)) from None
+        for entry in loop.events():
+            if as_json:
+                out.print(json.dumps(entry), soft_wrap=True, markup=False)
+            else:
+                out.print(told(entry), soft_wrap=True, markup=False)
+    err.print(f"The run is in {escape(str(folder))}.", style="dim", soft_wrap=True)
 
 
 def try_policy(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ ROWS = (
     8  # of a batch, always: what a row becomes must not depend on how many others there are; few, to pad few
 )
 KEPT = 200_000  # lines kept at most
+
+Line = tuple[tuple[int, ...], tuple[int, ...]]  # its tokens, and those of the scopes above it
 
 
 class IRConfig(PretrainedConfig):
@@ -187,9 +189,7 @@ class LineByLine:
         config = self.model.config
         programs = [lines_of(text, config.max_tokens, config.max_lines) for text in texts]
         self._encode(dict.fromkeys(line for program in programs for line in program.lines))
-        for above in dict.fromkeys(above for program in programs for above in program.above):
-            if above not in self._above:
-                self._above[above] = self.model.encode_above(torch.tensor([above or (PAD,)]))[0]
+        self._encode_above(above for program in programs for above in program.above)
         embeddings: list[Tensor] = [torch.empty(0)] * len(programs)
         for length, numbers in _by_length([len(p.lines) for p in programs], config.max_lines).items():
             for begin in range(0, len(numbers), ROWS):
@@ -214,6 +214,32 @@ class LineByLine:
             while len(cache) > KEPT:
                 cache.popitem(last=False)
         return torch.stack(embeddings) if embeddings else torch.zeros(0, config.program_size)
+
+    @property
+    def line_size(self) -> int:
+        """Of the vector of a line: what it is by itself, and what is above it."""
+        return int(self.model.config.vector_size + self.model.config.above_size)
+
+    def known(self, text: str) -> tuple[Line, ...]:
+        """The lines of a text, each with the scopes above it."""
+        config = self.model.config
+        program = lines_of(text, config.max_tokens, config.max_lines)
+        return tuple(zip(program.lines, program.above, strict=True))
+
+    @torch.no_grad()
+    def summed(self, lines: Sequence[Line]) -> Tensor:
+        """The sum of the vectors of lines: float32 [line_size], of none zeros."""
+        self._encode(dict.fromkeys(line for line, _ in lines))
+        self._encode_above(above for _, above in lines)
+        total = torch.zeros(self.line_size)
+        for line, above in lines:
+            total += torch.cat([self._vectors[line], self._above[above]])
+        return total
+
+    def _encode_above(self, scopes: Iterable[tuple[int, ...]]) -> None:
+        for above in dict.fromkeys(scopes):
+            if above not in self._above:
+                self._above[above] = self.model.encode_above(torch.tensor([above or (PAD,)]))[0]
 
     def _encode(self, lines: dict[tuple[int, ...], None]) -> None:
         new = [line for line in lines if line not in self._vectors]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from agents.trail import Trail
 from dojo_core.game import Step
@@ -34,12 +35,20 @@ def edge(trail: Trail, rng: random.Random) -> Trail | None:
 def edit(trail: Trail, rng: random.Random) -> Trail | None:
     """The line with one or two edits: a move replaced, inserted, dropped or given other numbers, at any
     point; what stays legal of the rest is kept. A recipe may stand for a move where one is inserted."""
+    return _edited(trail, rng, rng.choice((1, 1, 2)), recipes=True)
+
+
+def edit_of_moves(trail: Trail, rng: random.Random) -> Trail | None:
+    """The same without recipes, which people wrote who know what is fast; one edit to three."""
+    return _edited(trail, rng, rng.choice((1, 1, 2, 3)), recipes=False)
+
+
+def _edited(trail: Trail, rng: random.Random, edits: int, recipes: bool) -> Trail | None:
     changed = trail
-    for _ in range(rng.choice((1, 1, 2))):
-        if not changed.steps:
-            changed = _insert(changed, rng) or changed
-            continue
-        kind = rng.choices((_replace, _insert, _drop, _renumber), (2, 3, 2, 3))[0]
+    insert = partial(_insert, recipes=recipes)
+    kinds = (_replace, insert, _drop, _renumber)
+    for _ in range(edits):
+        kind = rng.choices(kinds, (2, 3, 2, 3))[0] if changed.steps else insert
         changed = kind(changed, rng) or changed
     return changed if changed.program.hash != trail.program.hash else None
 
@@ -56,10 +65,10 @@ def _replace(trail: Trail, rng: random.Random) -> Trail | None:
     return None if extended is None else extended.replayed(trail.steps[at + 1 :])
 
 
-def _insert(trail: Trail, rng: random.Random) -> Trail | None:
+def _insert(trail: Trail, rng: random.Random, recipes: bool) -> Trail | None:
     at = rng.randint(0, len(trail.steps))
     before = trail.upto(at)
-    add = _recipe if rng.random() < 0.3 else step_of_any_kind
+    add = _recipe if recipes and rng.random() < 0.3 else step_of_any_kind
     extended = add(before, trail.born, rng)
     return None if extended is None else extended.replayed(trail.steps[at:])
 

@@ -34,11 +34,12 @@ class SnitchMeasurer(ModelledMeasurer):
 
 def _measured(workload: Workload, program: Program, effort: Effort) -> Measurement:
     try:
-        key = _content_key(generate(program))
+        code = generate(program)
     except NotGeneratable as reason:
         return Measurement(program.hash, "", "refused", str(reason))
+    key = _content_key(code)
     seed = secrets.randbits(32) | 1 if effort is Effort.FINAL else USUAL_SEED
-    verdict = judge(program, workload.start, workload.policy, seed)
+    verdict = judge(program, workload.start, workload.policy, seed, code)
     if verdict.status != "ok" or verdict.run is None:
         return Measurement(program.hash, key, verdict.status, verdict.message)
     cycles = Sample(float(verdict.run.cycles), 0, 0)

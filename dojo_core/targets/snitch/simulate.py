@@ -91,16 +91,21 @@ def execute(
 
 
 def judge(
-    program: Program, start: Program | None = None, policy: str = "reassoc", seed: int = USUAL_SEED
+    program: Program,
+    start: Program | None = None,
+    policy: str = "reassoc",
+    seed: int = USUAL_SEED,
+    code: SnitchCode | None = None,
 ) -> Verdict:
     """Run a program on each set of inputs of its start (default: itself), and compare as programs are
     everywhere: with what the start means in float64, by what the start itself is off by on the model.
+    ``code`` is the program's where the caller has it already.
 
     Inputs hold no NaN: of a NaN and a number fmax and fmin give the number (RISC-V, volume I, 11.6).
     """
     start = start or program
     try:
-        code = generate(program)
+        code = code or generate(program)
         prepared = _prepared(start, policy, seed)
     except NotGeneratable as reason:
         return Verdict("refused", str(reason))

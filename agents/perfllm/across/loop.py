@@ -1,0 +1,274 @@
+"""The loop: teachers search, their lines are minimised, a policy learns from them and guides the next search.
+
+A run is a folder: ``run.json`` (what decides it), ``rounds.jsonl`` (what each teacher found in each round,
+for people too), ``costs/`` (every time, kept as it comes), ``policy-N`` (weights after round N). A run that
+was killed goes on: a teacher that ended is not run again, one that was cut off takes its times from there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+import statistics
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agents.agent import Proposals
+from agents.perfllm import checkpoint
+from agents.perfllm.across.examples import Line, examples_of, siblings_of
+from agents.perfllm.across.guides import Guide
+from agents.perfllm.across.lines import minimised
+from agents.perfllm.across.policy import Example, Policy, trained
+from agents.perfllm.across.problem import Costs, Problem, spend
+from agents.perfllm.across.search import TEACHER, Position, Search, SearchSettings
+from agents.timing import Timing
+from agents.trail import Trail
+from dojo_core import kernels
+from dojo_core.bounded_json import NotJson, read_object
+from dojo_core.files import naming, write_text
+from dojo_core.game import Game
+from dojo_core.moves.notation import parse_move
+from dojo_core.package_data import data_path
+from dojo_core.targets.registry import target as target_named
+
+KERNELS = data_path("agents", "perfllm", "across", "kernels.toml")
+KEPT = 3  # lines of a problem that are taught
+NEAR_BEST = 1.05  # of the fastest, a line that is taught takes no longer
+WORTH = 0.97  # of the start, a line that is taught takes at most so much
+ENOUGH = 1.02  # rounds end where teachers gain less, in the geometric mean
+
+Entry = dict[str, Any]
+
+
+def listed(file: Path = KERNELS) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Shapes by kernel by family, of a file in the form of ``kernels.toml``."""
+    with file.open("rb") as opened:
+        families = tomllib.load(opened)
+    return {
+        family: {kernel: tuple(shapes) for kernel, shapes in of.items()} for family, of in families.items()
+    }
+
+
+def game_of(kernel: str, shape: str, target: str, policy: str = "reassoc") -> Game:
+    """A kernel in a shape as the target starts it."""
+    definition = kernels.get(kernel)
+    start = target_named(target).start(definition.program(definition.shape(shape)))
+    return Game.new(start, kernel, shape, target, policy)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides a run beside its times. ``problems``: (kernel, shape) of each; ``blind`` and ``guided``:
+    programs that a teacher measures in the first round and in each later one."""
+
+    problems: tuple[tuple[str, str], ...]
+    target: str
+    seed: int = 0
+    blind: int = 1000
+    guided: int = 300
+    rounds: int = 5  # after the blind one, at most
+    reader: str = "ngrams"
+    ranked: bool = True
+    teacher: SearchSettings = TEACHER
+
+    @staticmethod
+    def of(kernels: Iterable[str], shapes: int, **others: Any) -> Plan:
+        """So many shapes of each kernel of the list."""
+        shapes_of = {k: s for of in listed().values() for k, s in of.items()}
+        problems = [(kernel, shape) for kernel in kernels for shape in shapes_of[kernel][:shapes]]
+        return Plan(tuple(problems), **others)
+
+
+class Loop:
+    """One run, begun anew with ``again``. Iterate over ``events`` once.
+
+    Raises ValueError with a sentence where the folder holds another run.
+    """
+
+    def __init__(self, plan: Plan, timing: Timing, folder: Path, again: bool = False) -> None:
+        self.plan, self.folder = plan, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        if again:
+            for name in ("run.json", "rounds.jsonl"):
+                (folder / name).unlink(missing_ok=True)
+            for weights in (folder / "costs", *folder.glob("policy-*")):
+                shutil.rmtree(weights, ignore_errors=True)
+        decided = json.loads(json.dumps(asdict(plan)))
+        file = folder / "run.json"
+        if file.exists() and read_object(file.read_bytes()) != decided:
+            raise ValueError(f"{folder} holds another run: give another folder, or --again to begin anew.")
+        write_text(file, json.dumps(decided, indent=1) + "\n")
+        self._timing = timing
+        self._written = list(_entries(folder / "rounds.jsonl"))
+        self._examples: dict[tuple[str, str, tuple[str, ...]], list[Example]] = {}
+
+    def events(self) -> Iterator[Entry]:
+        """What was found, teacher by teacher and round by round; what an earlier part found comes first."""
+        policy: Policy | None = None
+        found: dict[tuple[str, str], list[Entry]] = {}
+        for number in range(self.plan.rounds + 1):
+            before = {problem: _best(entries) for problem, entries in found.items()}
+            for problem in self.plan.problems:
+                entry = self._known("teacher", number, problem)
+                if entry is None:
+                    entry = self._write(self._teach(number, problem, policy, found.get(problem, ())))
+                found.setdefault(problem, []).append(entry)
+                yield entry
+            gains = [math.log(best / _best(found[problem])) for problem, best in before.items()]
+            gain = math.exp(statistics.fmean(gains)) if gains else None
+            policy, examples = self._learned(number, found)
+            told = {"event": "round", "round": number, "gain": gain, "examples": examples}
+            yield self._known("round", number, None) or self._write(told)
+            if gain is not None and gain < ENOUGH:
+                return
+
+    def policy(self) -> Policy:
+        """That of the last round. Raises ValueError where no round has ended."""
+        rounds = [entry["round"] for entry in self._written if entry["event"] == "round"]
+        policy = load(self.folder / f"policy-{max(rounds)}") if rounds else None
+        if policy is None:
+            raise ValueError(f"{self.folder} has no policy yet: let a round end first.")
+        return policy
+
+    def taught(self) -> list[Line]:
+        """The lines that the last policy was taught."""
+        found: dict[tuple[str, str], list[Entry]] = {}
+        for entry in self._written:
+            if entry["event"] == "teacher":
+                found.setdefault((entry["kernel"], entry["shape"]), []).append(entry)
+        return [line for entries in found.values() for line in _worth(entries)]
+
+    def _known(self, event: str, number: int, problem: tuple[str, str] | None) -> Entry | None:
+        for entry in self._written:
+            of = (entry["kernel"], entry["shape"]) if event == entry["event"] == "teacher" else None
+            if (entry["event"], entry["round"], of) == (event, number, problem):
+                return entry
+        return None
+
+    def _write(self, entry: Entry) -> Entry:
+        path = self.folder / "rounds.jsonl"
+        with naming(path), path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+        self._written.append(entry)
+        return entry
+
+    def _teach(
+        self, number: int, key: tuple[str, str], policy: Policy | None, earlier: Sequence[Entry]
+    ) -> Entry:
+        """One teacher: search from the start and from its earlier lines, then minimise the best."""
+        kernel, shape = key
+        game = game_of(kernel, shape, self.plan.target)
+        problem = Problem(game, self._timing, Costs(self.folder / "costs" / f"{kernel}-{shape}.jsonl"))
+        rng = random.Random(f"{self.plan.seed} {number} {kernel} {shape}")
+        seeds = [problem.start.played(map(parse_move, line.moves)) for line in _worth(earlier)]
+        guide: Guide | None = None if policy is None else policy.weigh
+        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds)
+        budget = self.plan.blind if policy is None else self.plan.guided
+        best = spend(search.proposals(), problem, budget)
+        lines = []
+        spent = len(best)
+        for position in _different(search.ranked()):
+            kept: list[Trail] = []
+            spent += len(spend(_minimising(position, rng, kept), problem, 10 * self.plan.teacher.most_moves))
+            trail = kept[0] if kept else position.trail
+            [seconds] = problem.seconds([trail])
+            lines.append(Line(seconds, tuple(map(str, trail.moves)), siblings_of(trail, search)))
+        return {
+            "event": "teacher", "round": number, "kernel": kernel, "shape": shape, "start": best[0],
+            "best": min([best[-1], *(line.seconds for line in lines)]), "evaluations": spent,
+            "lines": [line.entry() for line in sorted(lines, key=lambda each: each.seconds)],
+        }  # fmt: skip
+
+    def _learned(self, number: int, found: Mapping[tuple[str, str], Sequence[Entry]]) -> tuple[Policy, int]:
+        """The policy after a round, trained anew on the best lines of all rounds; of how many examples."""
+        folder = self.folder / f"policy-{number}"
+        known = load(folder)
+        if known is not None:
+            return known, int(checkpoint.read(folder)[1]["examples"])  # type: ignore[index]
+        reader = Policy(self.plan.reader).reader
+        examples: list[Example] = []
+        for (kernel, shape), entries in found.items():
+            for line in _worth(entries):
+                key = (kernel, shape, line.moves)
+                if key not in self._examples:
+                    start = Trail.at(game_of(kernel, shape, self.plan.target))
+                    made = examples_of(start, line, reader, self.plan.teacher.most_actions)
+                    self._examples[key] = made if self.plan.ranked else [replace(e, ranks=()) for e in made]
+                examples += self._examples[key]
+        policy = trained(examples, self.plan.seed, self.plan.reader)
+        save(policy, folder, {"examples": len(examples)})
+        return policy, len(examples)
+
+
+def told(entry: Entry) -> str:
+    """An event as a line for people."""
+    if entry["event"] == "round":
+        gain = "" if entry["gain"] is None else f", teachers gained {entry['gain']:.3f} times"
+        return f"round {entry['round']}: {entry['examples']} examples{gain}"
+    faster = entry["start"] / entry["best"]
+    name = f"{entry['kernel']} {entry['shape']}"
+    return f"round {entry['round']}: {name} {faster:.2f} times as fast as its start"
+
+
+def save(policy: Policy, folder: Path, data: Mapping[str, Any]) -> None:
+    """Weights as safetensors, what they are as JSON."""
+    tensors = checkpoint.module_tensors("policy", policy)
+    checkpoint.write(folder, tensors, {"reader": policy.reads, **data})
+
+
+def load(folder: Path) -> Policy | None:
+    """A saved policy, None where there is none. Raises ValueError where it is damaged."""
+    saved = checkpoint.read(folder)
+    if saved is None:
+        return None
+    policy = Policy(saved[1]["reader"])
+    checkpoint.restore_module("policy", policy, saved[0])
+    return policy.eval()
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    """The entries of a file of JSON lines; what a killed process left half written is cut off."""
+    whole = 0
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
+        try:
+            entry = read_object(line)
+        except NotJson:
+            break
+        whole += len(line)
+        yield entry
+    if path.exists():
+        with path.open("a") as file:
+            file.truncate(whole)
+
+
+def _best(entries: Sequence[Entry]) -> float:
+    return min(float(entry["best"]) for entry in entries)
+
+
+def _worth(entries: Sequence[Entry]) -> list[Line]:
+    """The best lines of a problem, of all rounds: near the fastest, and faster than the start."""
+    lines = {tuple(each["moves"]): Line.of(each) for entry in entries for each in entry["lines"]}
+    ranked = sorted(lines.values(), key=lambda line: (line.seconds, len(line.moves)))
+    most = min(NEAR_BEST * _best(entries), WORTH * entries[0]["start"]) if entries else 0.0
+    return [line for line in ranked if line.seconds <= most][:KEPT]
+
+
+def _different(ranked: Sequence[Position]) -> list[Position]:
+    """The best programs near the fastest, of those that take the same time one."""
+    different: list[Position] = []
+    for position in ranked:
+        if position.cost > NEAR_BEST * ranked[0].cost or len(different) == KEPT:
+            break
+        if all(position.cost != other.cost for other in different):
+            different.append(position)
+    return different
+
+
+def _minimising(position: Position, rng: random.Random, kept: list[Trail]) -> Proposals:
+    """``minimised`` as a strategy; the line goes into ``kept``."""
+    kept.append((yield from minimised(position.trail, position.cost, rng)))

@@ -1,0 +1,172 @@
+"""What carries over from kernel to kernel: the player, lines, examples, the policy, the loop."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.perfllm.across import features
+from agents.perfllm.across.examples import Line, examples_of, siblings_of
+from agents.perfllm.across.guides import Kinds, alike
+from agents.perfllm.across.lines import minimised
+from agents.perfllm.across.loop import Loop, Plan, game_of, listed
+from agents.perfllm.across.policy import NgramReader, Policy, trained
+from agents.perfllm.across.problem import Costs, Problem, spend
+from agents.perfllm.across.search import Search, SearchSettings, structure
+from agents.perfllm.actions import actions_in_turn
+from agents.timing import CountTiming
+from agents.trail import Trail
+from benchmarks.carryover import folds
+from dojo_core.moves.notation import parse_move
+
+
+def problem(kernel: str = "mul", shape: str = "2x4") -> Problem:
+    return Problem(game_of(kernel, shape, "snitch"), CountTiming())
+
+
+def test_a_search_is_decided_by_its_seed_and_spends_what_it_may() -> None:
+    curves = []
+    for _ in range(2):
+        mul = problem()
+        search = Search(mul.start, random.Random(3), settings=SearchSettings(minimising=True))
+        curves.append(spend(search.proposals(), mul, 30))
+        assert len(mul.costs) <= 30 + 1  # what was proposed last is measured
+    assert curves[0] == curves[1]
+    assert len(curves[0]) == 30
+    assert curves[0] == sorted(curves[0], reverse=True)
+
+
+def test_moves_of_a_position_are_tried_without_replacement() -> None:
+    mul = problem()
+    settings = SearchSettings(most_actions=200, from_start=1.0, first_moves=1, edits=0.0)
+    for guide in (None, Kinds([["ssr z@0"]])):
+        search = Search(mul.start, random.Random(0), guide, settings)
+        legal = {after.hash for after, _ in actions_in_turn(mul.start, random.Random(0))}
+        spend(search.proposals(), mul, 1 + len(legal))
+        assert set(search.positions) == {mul.start.program.hash, *legal}
+
+
+def test_programs_of_one_structure_differ_in_sizes_alone() -> None:
+    start = problem().start
+    (split,) = (
+        after for after, move in actions_in_turn(start, random.Random(0)) if move == "split_scope z@1 2"
+    )
+    (marked,) = (after for after, move in actions_in_turn(start, random.Random(0)) if move == "unroll z@1")
+    assert structure(split) == structure(start.program) != structure(marked)
+
+
+def test_minimising_drops_what_made_nothing_faster() -> None:
+    mul = problem()
+    trail = mul.start.played(map(parse_move, ("interchange z@0", "unroll z@1", "split_scope z@0 2")))
+    assert len(trail.steps) == 3
+    [cost] = mul.seconds([trail])
+    search = minimised(trail, cost, random.Random(0))
+    batch = next(search)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            batch = search.send(mul.seconds(batch))
+    left: Trail = ended.value.value
+    assert [step.move.name for step in left.steps] == ["unroll"]
+    assert mul.seconds([left]) <= [cost]
+
+
+def test_features_read_what_moves_change_and_no_names() -> None:
+    start = problem().start
+    actions = list(actions_in_turn(start, random.Random(0)))
+    (unrolled,) = (after for after, move in actions if move == "unroll z@1")
+    change = features.change_of(start.program, "unroll z@1", unrolled)
+    assert change.removed and change.added and change.move
+    assert features.change_of(start.program, "unroll z@1", start.program).added == ()
+    # Another kernel whose text differs in the operation alone: its lines read otherwise, its move does not.
+    add = problem("add").start.program
+    assert features.context_of(add) != features.context_of(start.program)
+
+
+def test_examples_teach_the_next_move_and_leave_out_those_that_commute_with_it() -> None:
+    mul = problem(shape="4x4")
+    moves = ("unroll z@1", "split_scope z@0 2")
+    first, second, last = examples_of(mul.start, Line(1.0, moves), NgramReader(), 48)
+    legal = list(actions_in_turn(mul.start, random.Random(0)))
+    assert set(moves) < {move for _, move in legal}
+    assert len(first.changes) == len(legal) - 2 + 2  # both moves commute; the good one and stop stand first
+    assert first.changes[1] == second.changes[1] == last.changes[0] == features.STOP
+    assert examples_of(mul.start, Line(1.0, ("unroll z@9",)), NgramReader(), 48) == []
+
+
+def test_siblings_are_ranked_by_the_best_that_was_found_behind_them() -> None:
+    mul = problem()
+    search = Search(mul.start, random.Random(1))
+    spend(search.proposals(), mul, 40)
+    best = search.ranked()[0].trail
+    behind = siblings_of(best, search)
+    assert min(behind[0].values()) == mul.seconds([best])[0]
+    line = Line(1.0, tuple(map(str, best.moves)), tuple(behind))
+    example = examples_of(mul.start, line, NgramReader(), 48)[0]
+    assert example.ranks and all(faster != slower for faster, slower in example.ranks)
+
+
+def test_a_policy_learns_the_moves_of_good_lines() -> None:
+    mul = problem()
+    line = Line(1.0, ("unroll z@1",))
+    policy = trained(examples_of(mul.start, line, NgramReader(), 48), seed=0, epochs=30)
+    add = problem("add").start  # never seen
+    actions = list(actions_in_turn(add, random.Random(0)))
+    logits = policy.weigh(add, actions)
+    assert actions[int(np.argmax(logits[1:]))][1] == "unroll z@1"
+
+
+def test_the_encoder_of_lines_reads_behind_the_same_interface() -> None:
+    start = problem().start
+    actions = list(actions_in_turn(start, random.Random(0)))
+    logits = Policy("lines").eval().weigh(start, actions)
+    assert logits.shape == (1 + len(actions),)
+    assert np.ptp(logits) > 0
+
+
+def test_kinds_are_weighed_by_how_often_they_stand_in_good_lines() -> None:
+    start = problem().start
+    actions = list(actions_in_turn(start, random.Random(0)))
+    logits = Kinds([["unroll z@0", "unroll z@1"], ["ssr z@0"]])(start, actions)
+    of = dict(zip([move for _, move in actions], logits[1:], strict=True))
+    unrolls = [move for move in of if move.startswith("unroll")]
+    assert of[unrolls[0]] == of[unrolls[1]] > max(v for m, v in of.items() if m.startswith("split"))
+    assert len(alike(actions)) == 1 + len(actions)
+
+
+def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    plan = Plan((("mul", "2x4"), ("add", "2x4")), "snitch", blind=30, guided=15, rounds=1)
+    whole = [json.dumps(e) for e in Loop(plan, CountTiming(), tmp_path / "whole").events()]
+    killed = Loop(plan, CountTiming(), tmp_path / "killed").events()
+    first = [json.dumps(next(killed)) for _ in range(2)]
+    killed.close()
+    with (tmp_path / "killed" / "rounds.jsonl").open("a") as file:
+        file.write('{"event": "rou')  # what a kill left
+    again = Loop(plan, CountTiming(), tmp_path / "killed")
+    assert [json.dumps(e) for e in again.events()] == whole
+    assert whole[:2] == first
+    assert again.policy().reads == "ngrams" and again.taught()
+    with pytest.raises(ValueError, match="holds another run"):
+        Loop(Plan(plan.problems, "snitch", seed=1), CountTiming(), tmp_path / "killed")
+
+
+def test_costs_are_kept_as_they_come(tmp_path: Path) -> None:
+    path = tmp_path / "costs.jsonl"
+    kept = Costs(path)
+    kept.put("a", 1.5)
+    kept.put("b", float("inf"))
+    with path.open("a") as file:
+        file.write('{"program": "c", "sec')
+    again = Costs(path)
+    assert len(again) == 2 and again["a"] == 1.5 and again["b"] == float("inf") and "c" not in again
+    again.put("c", 2.0)
+    assert len(Costs(path)) == 3
+
+
+def test_folds_leave_out_every_kernel_once_in_each_scheme() -> None:
+    known = sorted(kernel for of in listed().values() for kernel in of)
+    for scheme in ("by_kernel", "by_family"):
+        assert sorted(k for fold in folds().values() if fold.scheme == scheme for k in fold.left_out) == known
+    for fold in folds().values():
+        assert not set(fold.left_out) & set(fold.learned_on)
