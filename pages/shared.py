@@ -1,11 +1,14 @@
 """What all pages share: the one service of the process."""
 
+import atexit
 import os
 import secrets
 
 import streamlit as st
 
 from agents.passes import play_heuristic
+from dojo_core.classes.store import Classes
+from dojo_core.classes.throttle import Throttle
 from dojo_core.faults import text_fault
 from dojo_core.line import LINES_FOLDER
 from dojo_core.measure.catalogue import Catalogue
@@ -42,6 +45,20 @@ def the_library() -> Library:
 def the_models() -> Models:
     """Models of one's own, kept beside the records."""
     return Models(the_library().catalogue, the_service(), data_directory() / "models")
+
+
+@st.cache_resource(show_spinner=False)
+def the_classes() -> Classes:
+    """Classes, kept beside the records; those that are over are deleted as it opens."""
+    classes = Classes()
+    atexit.register(classes.close)
+    return classes
+
+
+@st.cache_resource(show_spinner=False)
+def wrong_codes() -> Throttle:
+    """Counts the codes, keys and tokens that were none, of all who come."""
+    return Throttle()
 
 
 def the_owner() -> str:
