@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,8 +39,11 @@ def classes(tmp_path: Path) -> Iterator[Classes]:
 
 
 @pytest.fixture(scope="module")
-def school() -> School:
-    return open_school([LESSONS_FOLDER])
+def school(tmp_path_factory: pytest.TempPathFactory) -> School:
+    folder = tmp_path_factory.mktemp("lessons")
+    shutil.copy(LESSONS_FOLDER / f"{FUSION}.md", folder)
+    shutil.copytree(LESSONS_FOLDER / "pictures", folder / "pictures")
+    return open_school([folder])
 
 
 def new_class(classes: Classes) -> str:
@@ -94,7 +98,9 @@ def test_what_is_kept_is_what_the_class_was_given_and_the_first_wrong_moves(clas
     classes.report(student, Attempt("01-scopes", "one-line-one-loop", reached=True))  # not given
     classes.report(student, Attempt(FUSION, STEP, refused="reuse_dims t 0", speed_up=2.0, seconds=0.5))
     classes.report(student, Attempt(FUSION, STEP, refused="unroll t@0", astray="split_scope t@0 16"))
-    classes.report(student, Attempt(FUSION, STEP, reached=True, astray="split_scope t@0 8", speed_up=1.5, game="g"))
+    classes.report(
+        student, Attempt(FUSION, STEP, reached=True, astray="split_scope t@0 8", speed_up=1.5, game="g")
+    )
     classes.report(student, Attempt(FUSION, STEP, helped=True, refused="unroll y@0", astray="", seconds=0.25))
     ((step,),) = (each.steps for each in classes.memberships(ADA))
     assert (step.lesson, step.step, step.helped) == (FUSION, STEP, False) and step.reached is not None
@@ -164,7 +170,8 @@ def test_everything_is_bounded(classes: Classes, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "address", ["javascript:alert(1)", "data:text/html,x", "//x", "https://", "https://a b", "https://x:0", ""]
+    "address",
+    ["javascript:alert(1)", "data:text/html,x", "//x", "https://", "https://a b", "https://x:0", ""],
 )
 def test_what_is_given_by_link_is_an_address_of_the_web(address: str) -> None:
     assert words.web_address(" https://example.org/a.html#3 ") == "https://example.org/a.html#3"

@@ -63,7 +63,7 @@ CREATE TABLE IF NOT EXISTS games (
 
 @dataclass(frozen=True)
 class Assignment:
-    """``target``: a lesson's id, with ``/`` and a step's where it begins there; of a link, its address."""
+    """``target``: a lesson's id, with ``/`` and a step's where only that is given; of a link, its address."""
 
     id: int
     kind: str
@@ -71,9 +71,10 @@ class Assignment:
     title: str
 
     @property
-    def lesson(self) -> str:
-        """The lesson that it is about, "" of a link."""
-        return "" if self.kind == LINK else self.target.partition("/")[0]
+    def place(self) -> tuple[str, str]:
+        """The lesson that is given and the step, "" for the whole of it; of a link both are empty."""
+        lesson, _, step = ("", "", "") if self.kind == LINK else self.target.partition("/")
+        return lesson, step
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,9 @@ class Class:
     used: float
     assignments: tuple[Assignment, ...] = ()
 
-    @property
-    def lessons(self) -> set[str]:
-        """What is told of its students: how they fare in these, and nothing else."""
-        return {each.lesson for each in self.assignments} - {""}
+    def gives(self, lesson: str, step: str) -> bool:
+        """Is a step among what is given? How students fare there is kept, and nothing else of them."""
+        return any(each.place in ((lesson, step), (lesson, "")) for each in self.assignments)
 
     @property
     def kept_until(self) -> float:
@@ -332,10 +332,12 @@ class Classes(Database):
 
     @twice
     def report(self, student: Student, attempt: Attempt) -> None:
-        """Keep how a student fares at a step of a lesson that their class was given; of others nothing is
-        kept. The first refused move stays; what led astray is known for good once the step is reached."""
+        """Keep how a student fares at a step that their class was given; of others nothing is kept.
+
+        The first refused move stays; what led astray is known for good once the step is reached.
+        """
         given = self.of_code(student.code)
-        if given is None or attempt.lesson not in given.lessons:
+        if given is None or not given.gives(attempt.lesson, attempt.step):
             return
         now = time.time()
         place = (student.id, attempt.lesson[:80], attempt.step[:80])

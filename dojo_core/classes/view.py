@@ -56,11 +56,10 @@ def game_link(game: str) -> str:
 
 def taught(of: Class, students: Sequence[Student], titles: Titles) -> Json:
     """All that a teacher sees of a class."""
-    given = [step for lesson in _lessons(of) for step in titles.steps(lesson)]
     return {
         **_head(of),
         "assignments": [_assignment(each, titles) for each in of.assignments],
-        "students": [_row(each, of, len(given), titles) for each in students],
+        "students": [_row(each, of, len(_given(of, titles)), titles) for each in students],
         "steps": _by_step(of, students, titles),
         "games": [
             {
@@ -100,13 +99,14 @@ def _head(of: Class) -> Json:
     }
 
 
-def _lessons(of: Class) -> list[str]:
-    """The lessons that a class was given, each once."""
-    return list(dict.fromkeys(each.lesson for each in of.assignments if each.lesson))
+def _given(of: Class, titles: Titles) -> list[tuple[str, str]]:
+    """The (lesson, step) that a class was given, each once, lesson by lesson."""
+    lessons = dict.fromkeys(each.place[0] for each in of.assignments)
+    return [(lesson, step) for lesson in lessons for step in titles.steps(lesson) if of.gives(lesson, step)]
 
 
 def _assignment(given: Assignment, titles: Titles, student: Student | None = None) -> Json:
-    lesson, _, step = given.target.partition("/")
+    lesson, step = given.place
     told: Json = {"id": given.id, "kind": given.kind, "title": given.title}
     if given.kind == LINK:
         return told | {"href": given.target}
@@ -119,7 +119,7 @@ def _assignment(given: Assignment, titles: Titles, student: Student | None = Non
 
 
 def _row(student: Student, of: Class, given: int, titles: Titles) -> Json:
-    steps = [each for each in student.steps if each.lesson in of.lessons]
+    steps = [each for each in student.steps if of.gives(each.lesson, each.step)]
     here = next((each for each in steps if (each.lesson, each.step) == (student.lesson, student.step)), None)
     return {
         "id": student.id,
@@ -156,13 +156,7 @@ def _by_step(of: Class, students: Sequence[Student], titles: Titles) -> list[Jso
     for student in students:
         for each in student.steps:
             taken.setdefault((each.lesson, each.step), []).append((student.name, each))
-    rows = []
-    for lesson in _lessons(of):
-        for step in titles.steps(lesson):
-            those = taken.get((lesson, step), [])
-            if those:
-                rows.append(_step(lesson, step, those, titles))
-    return rows
+    return [_step(*place, taken[place], titles) for place in _given(of, titles) if place in taken]
 
 
 def _step(lesson: str, step: str, those: list[tuple[str, StepTaken]], titles: Titles) -> Json:

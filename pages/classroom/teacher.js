@@ -5,7 +5,9 @@ class TeacherView {
     this.page = page;
     const names = ["head", "way", "given", "give", "students", "steps", "games", "foot"];
     this.parts = Object.fromEntries(names.map((name) => [name, new Part()]));
-    this.root = el("section", { class: "view" }, ...Object.values(this.parts).map((part) => part.node));
+    const { head, way, given, give, ...below } = this.parts;
+    const beside = el("div", { class: "beside" }, way.node, el("div", { class: "givings" }, given.node, give.node));
+    this.root = el("section", { class: "view" }, head.node, beside, ...Object.values(below).map((part) => part.node));
     this.saved = null;
     this.key = "";
   }
@@ -44,6 +46,7 @@ class TeacherView {
   }
 
   given(assignments) {
+    if (this.link) this.link.reset();
     return el("section", {}, el("h2", {}, "Given"),
       assignments.length ? el("ul", { class: "given" }, ...assignments.map((each) => el("li", {},
         el("span", { class: "kind quiet" }, each.kind), anchor(each.title, each.href),
@@ -55,7 +58,7 @@ class TeacherView {
     const group = (words, puzzles) => el("optgroup", { label: words }, ...lessons.filter((each) => each.puzzles === puzzles)
       .map((each) => el("option", { value: each.id }, each.title)));
     const lesson = el("select", { class: "field", "aria-label": "Lesson or puzzles" }, group("Lessons", false), group("Puzzles", true));
-    const step = el("select", { class: "field", "aria-label": "Beginning at" });
+    const step = el("select", { class: "field", "aria-label": "Step" });
     const steps = () => {
       const chosen = lessons.find((each) => each.id === lesson.value);
       step.replaceChildren(el("option", { value: "" }, "the whole"), ...(chosen ? chosen.steps : []).map((each) => el("option", { value: each.id }, each.title)));
@@ -64,11 +67,10 @@ class TeacherView {
     steps();
     const address = field("A study or another page, by its address", { type: "url", maxlength: "2000", placeholder: "https://…" });
     const title = field("What it is called", { maxlength: "80" });
+    this.link = form("Give", () => this.page.act("link", { address: address.input.value, title: title.input.value }), address.node, title.node);
     return el("details", { class: "card give" }, el("summary", {}, "Give something"),
       form("Give", () => this.page.act("lesson", { lesson: lesson.value, step: step.value }), lesson, step),
-      form("Give", () => {
-        this.page.act("link", { address: address.input.value, title: title.input.value });
-      }, address.node, title.node));
+      this.link);
   }
 
   students(students) {
