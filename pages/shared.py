@@ -3,10 +3,12 @@
 import atexit
 import os
 import secrets
+from contextlib import suppress
 
 import streamlit as st
 
 from agents.passes import play_heuristic
+from dojo_core.classes.elsewhere import Elsewhere
 from dojo_core.classes.store import Classes
 from dojo_core.classes.throttle import Throttle
 from dojo_core.faults import text_fault
@@ -21,7 +23,7 @@ from dojo_core.service.library import Library
 from dojo_core.service.memory import settle
 from dojo_core.service.models import Models
 from dojo_core.service.wiring import open_service
-from dojo_core.sharing import BadLink, is_link, open_link
+from dojo_core.sharing import BadLink, is_link, link, open_link
 from pages.access import is_private, secret_in
 
 MEASURE = "DOJO_MEASURE"  # 0 by ``dojo app --no-measure``
@@ -53,6 +55,20 @@ def the_classes() -> Classes:
     classes = Classes()
     atexit.register(classes.close)
     return classes
+
+
+@st.cache_resource(show_spinner=False)
+def the_classes_elsewhere() -> Elsewhere:
+    """Classes at other Dojos that are told how students fare who work here."""
+
+    def as_link(game: str) -> str:
+        with suppress(Refused, ValueError):  # deleted meanwhile
+            return link(the_service().copied(game)[0]) or ""
+        return ""
+
+    elsewhere = Elsewhere(as_link)
+    atexit.register(elsewhere.close)
+    return elsewhere
 
 
 @st.cache_resource(show_spinner=False)

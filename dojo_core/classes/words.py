@@ -16,6 +16,8 @@ LONGEST_NAME = 40
 LONGEST_TITLE = 80
 LONGEST_ADDRESS = 2_000
 
+NO_CLASS = "There is no class of this code: look at it again, letter by letter."
+
 
 def new_code() -> str:
     """Eight letters, written in two groups (``spelled``)."""

@@ -35,7 +35,7 @@ class ClassPage {
   }
 
   back() {
-    return el("button", { type: "button", class: "ghost", onclick: () => this.act("go", { code: "" }) }, "‹ All classes");
+    return el("button", { type: "button", class: "ghost", onclick: () => this.act("go", { code: "", at: "" }) }, "‹ All classes");
   }
 
   close() {

@@ -8,9 +8,10 @@ class StudentView {
     this.root = el("section", { class: "view" }, ...Object.values(this.parts).map((part) => part.node));
   }
 
-  update({ class: told, mine }) {
-    const drawn = (name, shown, draw) => this.parts[name].draw([told.code, ...shown], draw);
-    drawn("head", [told.title, told.name], () => el("header", {}, this.page.back(), el("h1", {}, told.title), el("p", { class: "quiet" }, `You are ${told.name} here.`)));
+  update({ class: told, mine, at, trouble }) {
+    const drawn = (name, shown, draw) => this.parts[name].draw([told.code, at, ...shown], draw);
+    drawn("head", [told.title, told.name, trouble], () => el("header", {}, this.page.back(), el("h1", {}, told.title), el("p", { class: "quiet" }, `You are ${told.name} in this class.`),
+      at ? el("p", { class: "quiet" }, `This class is at ${at}: your Dojo tells it how you fare in what is given. `, trouble ? el("strong", {}, `${trouble} It is told later.`) : "") : ""));
     drawn("given", [told.assignments], () => this.given(told.assignments));
     drawn("games", [told.games, mine], () => this.games(told.games, mine));
     drawn("foot", [told.kept_until], () => el("footer", {}, privacy(told.kept_days),
@@ -50,6 +51,18 @@ function privacy(days) {
     + `It is deleted ${days} days after the class was last worked in, or when you leave, or when your teacher deletes it.`);
 }
 
+/** The code that was typed, or that of a pasted link, with the Dojo that it leads to where that is not this one. */
+function codeIn(typed) {
+  let link = null;
+  try {
+    link = new URL(typed.trim());
+  } catch {
+    return { code: typed };
+  }
+  const base = `${link.origin}${link.pathname.replace(/[^/]*$/, "")}`;
+  return { code: link.searchParams.get("code") || "", at: base === withinApp("") ? "" : base };
+}
+
 class StartView {
   constructor(page) {
     this.page = page;
@@ -67,14 +80,14 @@ class StartView {
   mine(words, classes) {
     if (!classes.length) return "";
     return el("div", {}, el("h2", {}, words), el("div", { class: "mine" }, ...classes.map((each) =>
-      el("button", { type: "button", "data-class": each.code, onclick: () => this.page.act("go", { code: each.code }) }, each.title))));
+      el("button", { type: "button", "data-class": each.code, title: each.at, onclick: () => this.page.act("go", { code: each.code, at: each.at }) }, each.title))));
   }
 
   join(code, days) {
-    const typed = field("Code", { value: code, maxlength: "20", class: "field code-field", placeholder: "BCDF-GHJK", autocapitalize: "characters", spellcheck: "false" });
+    const typed = field("Code, or the link that you were given", { value: code, maxlength: "2000", class: "field code-field", placeholder: "BCDF-GHJK", spellcheck: "false" });
     const name = field("Your name, as your teacher knows you", { maxlength: "40", autocomplete: "name" });
     return el("div", { class: "card join" }, el("h2", {}, "Join a class"),
-      form("Join", () => this.page.act("join", { code: typed.input.value, name: name.input.value }), typed.node, name.node), privacy(days));
+      form("Join", () => this.page.act("join", { ...codeIn(typed.input.value), name: name.input.value }), typed.node, name.node), privacy(days));
   }
 
   make() {

@@ -18,7 +18,7 @@ from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service.view import Json
 from pages.board import board, feed
 from pages.learn.component import lesson_panel
-from pages.shared import the_classes, the_owner, the_player, the_service
+from pages.shared import the_classes, the_classes_elsewhere, the_owner, the_player, the_service
 from pages.shell import go
 
 log = logging.getLogger("dojo.pages.learn")
@@ -51,7 +51,7 @@ def the_tutor() -> Tutor:
     atexit.register(progress.close)
     tutor = Tutor(the_service(), open_school(), progress)
     tutor.stamp = stamp()
-    tutor.witness = witness(the_classes())
+    tutor.witness = witness(the_classes(), the_classes_elsewhere().saw)
     return tutor
 
 
