@@ -203,6 +203,7 @@ def _share(player: Player) -> dict[str, Any] | None:
             "title": table.game.title,
             "moves": len(table.game.line()) - 1,
             "link": text or table.game.id,
+            "id": table.game.id,
             "whole": text is not None,
             "name": f"{file_name(table.game.title)}.dojo",
             "file": file,
