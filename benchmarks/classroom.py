@@ -7,7 +7,7 @@ play. Told are
 
 - an answer to a move, from the message to the position, and to the position's moves: what a student waits
   for;
-- how many programs were measured for each student, and until the first one was: everybody gets a turn;
+- how many times of positions and moves each student was told, and until the first: everybody gets a turn;
 - the memory of the server and of the measuring process before and after.
 
 The times hold the students' own side as well, which this machine computes too. Nothing else should run on it.
@@ -34,7 +34,7 @@ from tests.browser.conftest import Server
 from tests.browser.wire import Wire
 
 LESSON, STEP = "02-fusion", "a-longer-chain"
-THINKS = (1.0, 4.0)  # seconds between two moves of a student
+THINKS = (1.0, 4.0), (4.0, 12.0)  # seconds between two moves: at a lesson, and where times are waited for
 LINE = 6  # moves until a student goes back to the start
 BOARD_MS, GROWTH_MB = 300, 64  # what is to hold
 
@@ -47,9 +47,7 @@ class Student:
     number: int
     positions: list[float] = field(default_factory=list)  # until the position of a move was told
     boards: list[float] = field(default_factory=list)  # until its moves were, too
-    measured: set[str] = field(
-        default_factory=set
-    )  # programs of theirs with a time, by moves that lead there
+    told: set[str] = field(default_factory=set)  # positions, and moves at positions, that had a time
     first: float | None = None  # until the first one
     faults: list[str] = field(default_factory=list)
 
@@ -60,13 +58,12 @@ class Student:
         self._sit("", "", until)
 
     def _sit(self, page: str, query: str, until: float) -> None:
-        chance = random.Random(self.number)
         try:
             with Wire(self.port, query, page, Cookie=f"dojo_browser={self.number:032x}") as wire:
                 if not page:
                     shape = f"{8 + self.number}x16"  # nobody else's
                     wire.event("start", kernel="reducemean", shape=shape, policy="reassoc")
-                Board(self, wire.board, chance).play(until)
+                Board(self, wire.board, THINKS[not page]).play(until)
         except Exception as fault:
             self.faults.append(f"{type(fault).__name__}: {fault}")
 
@@ -74,8 +71,9 @@ class Student:
 class Board:
     """What door.js does: messages with events, one at a time, and looks in between as the server says."""
 
-    def __init__(self, student: Student, board: dict[str, Any], chance: random.Random) -> None:
-        self.student, self.board, self.chance = student, board, chance
+    def __init__(self, student: Student, board: dict[str, Any], thinks: tuple[float, float]) -> None:
+        self.student, self.board, self.thinks = student, board, thinks
+        self.chance = random.Random(student.number)
         self.way = http.client.HTTPConnection("127.0.0.1", student.port, timeout=60)
         self.events: list[dict[str, Any]] = []
         self.number, self.begun = 0, time.monotonic()
@@ -83,7 +81,7 @@ class Board:
 
     def play(self, until: float) -> None:
         while time.monotonic() < until:
-            self._pause(min(until, time.monotonic() + self.chance.uniform(*THINKS)))
+            self._pause(min(until, time.monotonic() + self.chance.uniform(*self.thinks)))
             moves = [each["text"] for each in self.board["moves"]]
             at = {"game": self.board["game"]["id"], "position": self.board["position"]["id"]}
             self.number += 1
@@ -123,12 +121,14 @@ class Board:
         self._note(answer["feed"])
 
     def _note(self, feed: dict[str, Any]) -> None:
-        """Which moves of the position on the board have a time."""
-        student, moves = self.student, self.board.get("moves") or []
-        for move, result in zip(moves, feed.get("results") or [], strict=False):
-            if isinstance(result, list) and result and isinstance(result[0], float):
-                student.measured.add(f"{self.board['position']['id']} {move['text']}")
-                student.first = student.first or time.monotonic() - self.begun
+        """Which positions of the game have a time, and which moves of the one on the board."""
+        told = {place for place, seconds in feed["times"].items() if isinstance(seconds, float)}
+        for move, result in zip(self.board.get("moves") or [], feed["results"], strict=False):
+            if isinstance(result, list) and isinstance(result[0], float):
+                told.add(f"{feed['position']} {move['text']}")
+        if told and self.student.first is None:
+            self.student.first = time.monotonic() - self.begun
+        self.student.told |= told
 
 
 def together(students: list[Student], what: str, seconds: float) -> None:
@@ -166,12 +166,12 @@ def answers(students: list[Student], what: str) -> list[Figure]:
 
 
 def turns(students: list[Student], seconds: float) -> list[Figure]:
-    counts = sorted(len(each.measured) for each in students)
+    counts = sorted(len(each.told) for each in students)
     firsts = [each.first if each.first is not None else seconds for each in students]
     return [
-        Figure("programs measured for a student, the fewest", counts[0], ""),
-        Figure("programs measured for a student, median", statistics.median(counts), ""),
-        Figure("programs measured for a student, the most", counts[-1], ""),
+        Figure("times told to a student, the fewest", counts[0], ""),
+        Figure("times told to a student, median", statistics.median(counts), ""),
+        Figure("times told to a student, the most", counts[-1], ""),
         Figure("until a student's first time, median", statistics.median(firsts), "s"),
         Figure("until a student's first time, the last one's", max(firsts), "s", seconds),
     ]

@@ -39,6 +39,7 @@ LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
 ERRANDS = 4  # in a row, before a batch that waits
 KEPT_PEOPLE = 1000  # whose last turn is remembered
+ROUND_SECONDS = 20.0  # in which everybody who waits should have had a turn: batches of many people are small
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
 
 
@@ -364,6 +365,7 @@ class MeasuringQueue:
             return None
         player = min(live)[2]
         state = self._players[player]
+        people = len({self._players[name].person for _, _, name in live})
         self._turn += 1
         self._served.pop(state.person, None)
         state.served = self._served[state.person] = self._turn
@@ -382,7 +384,8 @@ class MeasuringQueue:
             count, state.begun = FIRST, True
         else:
             speed = self._speed.get(queued[0][2].key, BATCH_SECONDS / 8)
-            count = max(LEAST, min(MOST, int(BATCH_SECONDS / max(speed, 1e-3))))
+            seconds = min(BATCH_SECONDS, ROUND_SECONDS / people)
+            count = max(LEAST, min(MOST, int(seconds / max(speed, 1e-3))))
         key = queued[0][2].key
         tasks = [task for _, _, task in queued if task.key == key][:count]
         board = state.board
