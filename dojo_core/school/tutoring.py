@@ -255,36 +255,34 @@ class Tutor:
         reached = all(each.reached for each in seen) and (step.question is None or session.answered)
         if reached:
             self.progress.finish(session.learner, lesson.id, step.id, session.solution)
-        self._tell_witness(session, lesson, step, game, reached)
+        self._tell_witness(session, lesson, step, reached)
         return seen, reached
 
-    def _tell_witness(
-        self, session: TutoringSession, lesson: Lesson, step: Step, game: Game, reached: bool
-    ) -> None:
-        if self.witness is None:
+    def _speed_up(self, session: TutoringSession, step: Step) -> float | None:
+        table = session.player.table
+        if table is None or not any(goal.measured for goal in step.goals):
+            return None
+        first, current = self.service.known(table, [table.game.start.hash, table.game.current.program.hash])
+        if first is None or current is None or not (first.ok and current.ok and current.seconds > 0):
+            return None
+        return first.seconds / current.seconds
+
+    def _tell_witness(self, session: TutoringSession, lesson: Lesson, step: Step, reached: bool) -> None:
+        """Let the witness hear of the attempt where it has changed."""
+        table = session.player.table
+        if self.witness is None or table is None:
             return
-        start, here = self._times(session, step)
+        speed_up, seconds = self._speed_up(session, step), None
+        if speed_up is not None:
+            (here,) = self.service.known(table, [table.game.current.program.hash])
+            seconds = None if here is None else here.seconds
         attempt = Attempt(
             lesson.id, step.id, reached, session.solution, session.first_refused,
-            first_astray(step, game, reached), start / here if start and here else None, here, game.id,
+            first_astray(step, table.game, reached), speed_up, seconds, table.game.id,
         )  # fmt: skip
         if attempt != session.attempt:
             session.attempt = attempt
             self.witness(session.player.owner, attempt)
-
-    def _speed_up(self, session: TutoringSession, step: Step) -> float | None:
-        start, here = self._times(session, step)
-        return start / here if start and here else None
-
-    def _times(self, session: TutoringSession, step: Step) -> tuple[float | None, float | None]:
-        """Seconds of the start and of the position on the board, as far as they are known, where the step
-        asks for times."""
-        table = session.player.table
-        if table is None or not any(goal.measured for goal in step.goals):
-            return None, None
-        known = self.service.known(table, [table.game.start.hash, table.game.current.program.hash])
-        start, here = (each.seconds if each is not None and each.ok else None for each in known)
-        return start, here
 
     # ------------------------------------------------------------------ review
 
