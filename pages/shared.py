@@ -14,6 +14,7 @@ from dojo_core.classes.throttle import Throttle
 from dojo_core.faults import text_fault
 from dojo_core.line import LINES_FOLDER
 from dojo_core.measure.catalogue import Catalogue
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.places import data_directory
 from dojo_core.ownership import of_browser, of_login, of_visitor
 from dojo_core.program.expressions import TextError
@@ -34,6 +35,8 @@ def the_service() -> Service:
     """Made at the first visit."""
     service = open_service(LINES_FOLDER, play_heuristic, is_private(), os.environ.get(MEASURE) != "0")
     settle()
+    with suppress(DatabaseFault, OSError):  # told on the pages that need them
+        the_classes()  # those that are over are deleted now
     return service
 
 
@@ -73,7 +76,7 @@ def the_classes_elsewhere() -> Elsewhere:
 
 @st.cache_resource(show_spinner=False)
 def wrong_codes() -> Throttle:
-    """Counts the codes, keys and tokens that were none, of all who come."""
+    """Counts the codes and keys that were none, of all who come."""
     return Throttle()
 
 

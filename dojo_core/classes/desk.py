@@ -34,18 +34,16 @@ def answer(
     token: str,
     client: str,
 ) -> tuple[int, Json]:
-    """The status of HTTP and the answer to one message; ``client`` is where it comes from."""
-    try:
-        wrong.check(client)
-    except Refused as refusal:
-        return 429, {"error": str(refusal)}
+    """The status of HTTP and the answer to one message; ``client`` is where it comes from.
+
+    ``wrong`` counts codes that are none; a token is too long to be guessed.
+    """
     try:
         if what == "join":
             return _join(classes, wrong, titles, message, client)
         student = next(iter(classes.memberships(of_token(token))), None)
         of = classes.of_code(student.code) if student is not None else None
         if student is None or of is None:
-            wrong.wrong(client)
             return 410, {"error": NO_STUDENT}
         if what == "leave":
             classes.remove_student(student.code, student.id)
@@ -70,6 +68,10 @@ def answer(
 def _join(
     classes: Classes, wrong: Throttle, titles: view.Titles, message: Mapping[str, object], client: str
 ) -> tuple[int, Json]:
+    try:
+        wrong.check(client)
+    except Refused as refusal:
+        return 429, {"error": str(refusal)}
     code = words.read_code(str(message.get("code", "")))
     of = classes.of_code(code) if code else None
     if of is None:

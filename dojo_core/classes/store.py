@@ -185,7 +185,6 @@ class Classes(Database):
 
         The key is told once. Whoever opens its link teaches the class too.
         """
-        self.purge()
         key = "" if owner.startswith(LOGIN) else secrets.token_urlsafe(24)
         code, now = words.new_code(), time.time()
         title = words.plain(title, words.LONGEST_TITLE) or "A class"
@@ -218,6 +217,8 @@ class Classes(Database):
         return self.of_code(found[0][0])
 
     def taught_by(self, owner: str) -> list[Class]:
+        """A teacher's classes, the one that was used last before the others."""
+        self.purge()
         rows = self._ask(
             "SELECT code, title, used FROM classes JOIN teachers USING (code) WHERE owner = ? "
             "ORDER BY used DESC",

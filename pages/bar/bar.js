@@ -106,7 +106,7 @@ class Bar {
       element("h2", { text: `Share ${sharing.title}` }),
       row,
       element("p", { text: about }),
-      ...(sharing.whole ? [link(sharing.id, "Link to watch").row,
+      ...(sharing.whole ? [link(sharing.id, "For watching").row,
         element("p", { text: "Whoever opens this link here watches the game as it goes on, and cannot change it." })] : []),
       element("p", { text: "The .dojo file holds the whole game with its variations, as text; Library → Import reads it." }),
       save,

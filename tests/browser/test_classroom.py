@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.browser.conftest import Server, forget
-from tests.browser.playing import NAME, TELEPHONE, markup
+from tests.browser.playing import NAME, TELEPHONE, markup, play
 from tests.browser.test_learn import type_move
 from tests.screens.looks import Window, findings
 
@@ -107,6 +107,21 @@ def test_a_teacher_sees_what_students_play_and_students_see_their_own(tab: Any, 
     tab.get_by_label("Your name").fill("Ada")
     tab.click("button >> text=Join")
     tab.wait_for_selector(".said.fault >> text=letter by letter")
+
+
+def test_on_a_projector_nothing_is_left_but_the_board_until_it_is_left(small_board: Any) -> None:
+    page, aside = small_board, ("nav a", ".pane.code", ".history-pane", "text=New game")
+    height = page.locator(".play").bounding_box()["height"]
+    row = page.locator(".program .line.op").first
+    before = row.bounding_box()["height"]
+    page.click("button >> text=Projector")
+    assert not any(page.locator(each).first.is_visible() for each in aside)
+    assert row.bounding_box()["height"] > 1.4 * before
+    assert height <= page.locator(".play").bounding_box()["height"] <= 800  # the window's
+    play(page)
+    page.click("text=Leave projector mode")
+    assert all(page.locator(each).first.is_visible() for each in aside)
+    assert abs(row.bounding_box()["height"] - before) < 1
 
 
 def test_a_dojo_of_ones_own_tells_the_teachers(tab: Any, server: Server) -> None:
