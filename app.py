@@ -7,8 +7,12 @@ from starlette.middleware import Middleware
 from streamlit.starlette import App
 
 from dojo_core.package_data import data_path
+from pages import class_door, door
 from pages.access import AccessMiddleware, check_address
-from pages.door import routes
 
 check_address()
-app = App(data_path("pages", "site.py"), routes=routes(), middleware=[Middleware(AccessMiddleware)])
+app = App(
+    data_path("pages", "site.py"),
+    routes=[*door.routes(), *class_door.routes()],
+    middleware=[Middleware(AccessMiddleware)],
+)

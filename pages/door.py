@@ -59,17 +59,30 @@ def _beside(player: Player, known: object) -> dict[str, Any] | None:
     return None if digest == known else {"digest": digest, "told": {**told, "told": time.time()}}
 
 
-async def _exchange(request: Request) -> Response:
+async def body_of(request: Request, longest: int) -> bytes | None:
+    """What a request holds; None where that is longer than ``longest`` bytes."""
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > LONGEST:
-            return Response("{}", 413, media_type="application/json")
+        if len(body) > longest:
+            return None
+    return body
+
+
+async def _exchange(request: Request) -> Response:
+    body = await body_of(request, LONGEST)
+    if body is None:
+        return Response("{}", 413, media_type="application/json")
     status, answer = await run_in_threadpool(_answer, request.headers.get(KEY, ""), body)
     return Response(answer, status, {"Cache-Control": "no-store"}, "application/json")
 
 
+def base_path() -> str:
+    """What all addresses of the app begin with: "", or a path with no slash at its end."""
+    base = str(config.get_option("server.baseUrlPath")).strip("/")
+    return f"/{base}" if base else ""
+
+
 def routes() -> list[Route]:
     """Where the app serves it: beside the pages' own addresses, at ``exchange``."""
-    base = str(config.get_option("server.baseUrlPath")).strip("/")
-    return [Route(f"/{base}/exchange" if base else "/exchange", _exchange, methods=["POST"])]
+    return [Route(f"{base_path()}/exchange", _exchange, methods=["POST"])]

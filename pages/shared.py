@@ -1,14 +1,20 @@
 """What all pages share: the one service of the process."""
 
+import atexit
 import os
 import secrets
+from contextlib import suppress
 
 import streamlit as st
 
 from agents.passes import play_heuristic
+from dojo_core.classes.elsewhere import Elsewhere
+from dojo_core.classes.store import Classes
+from dojo_core.classes.throttle import Throttle
 from dojo_core.faults import text_fault
 from dojo_core.line import LINES_FOLDER
 from dojo_core.measure.catalogue import Catalogue
+from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.places import data_directory
 from dojo_core.ownership import of_browser, of_login, of_visitor
 from dojo_core.program.expressions import TextError
@@ -18,7 +24,7 @@ from dojo_core.service.library import Library
 from dojo_core.service.memory import settle
 from dojo_core.service.models import Models
 from dojo_core.service.wiring import open_service
-from dojo_core.sharing import BadLink, is_link, open_link
+from dojo_core.sharing import BadLink, is_link, link, open_link
 from pages.access import is_private, secret_in
 
 MEASURE = "DOJO_MEASURE"  # 0 by ``dojo app --no-measure``
@@ -29,6 +35,8 @@ def the_service() -> Service:
     """Made at the first visit."""
     service = open_service(LINES_FOLDER, play_heuristic, is_private(), os.environ.get(MEASURE) != "0")
     settle()
+    with suppress(DatabaseFault, OSError):  # told on the pages that need them
+        the_classes()  # those that are over are deleted now
     return service
 
 
@@ -42,6 +50,34 @@ def the_library() -> Library:
 def the_models() -> Models:
     """Models of one's own, kept beside the records."""
     return Models(the_library().catalogue, the_service(), data_directory() / "models")
+
+
+@st.cache_resource(show_spinner=False)
+def the_classes() -> Classes:
+    """Classes, kept beside the records; those that are over are deleted as it opens."""
+    classes = Classes()
+    atexit.register(classes.close)
+    return classes
+
+
+@st.cache_resource(show_spinner=False)
+def the_classes_elsewhere() -> Elsewhere:
+    """Classes at other Dojos that are told how students fare who work here."""
+
+    def as_link(game: str) -> str:
+        with suppress(Refused, ValueError):  # deleted meanwhile
+            return link(the_service().copied(game)[0]) or ""
+        return ""
+
+    elsewhere = Elsewhere(as_link)
+    atexit.register(elsewhere.close)
+    return elsewhere
+
+
+@st.cache_resource(show_spinner=False)
+def wrong_codes() -> Throttle:
+    """Counts the codes and keys that were none, of all who come."""
+    return Throttle()
 
 
 def the_owner() -> str:

@@ -1,8 +1,9 @@
 """What stands around every page: the table of pages, the bar on top, the styles that all share.
 
 A page is a package ``pages/NAME/`` with a function ``page()`` that draws it, and a line in ``PAGES``; it is
-served at ``/NAME`` (Play at ``/``). Those without a package are not shown. A page's own content goes into
-``content()``; ``go(NAME)`` leaves for another page. The bar tells of the game, the machine and the queue.
+served at ``/NAME`` (Play at ``/``). Class, a name that Python keeps for itself, lies in ``pages/classroom/``.
+Those without a package are not shown. A page's own content goes into ``content()``; ``go(NAME)`` leaves for
+another page. The bar tells of the game, the machine and the queue.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ class Entry:
     name: str
     title: str
     about: str
+    package: str = ""  # where it is not the name
+
+    @property
+    def module(self) -> str:
+        return f"pages.{self.package or self.name}"
 
 
 PAGES = (
@@ -55,6 +61,7 @@ PAGES = (
     Entry("watch", "Watch", "Agents at play"),
     Entry("compare", "Compare", "Programs side by side, measured in turns"),
     Entry("learn", "Learn", "Lessons and puzzles"),
+    Entry("class", "Class", "A class that learns together: who is where, what is given", "classroom"),
     Entry("model", "Model", "A model of one's own as kernels: what takes how long, and what to play next"),
     Entry("library", "Library", "Records, leaderboards and saved games"),
     Entry("train", "Train", "PerfLLM: an agent that learns"),
@@ -67,22 +74,22 @@ _STYLE = Path(__file__).with_name("shell.css").read_text(encoding="utf-8")
 
 def existing() -> tuple[Entry, ...]:
     """The pages that there are."""
-    return tuple(entry for entry in PAGES if find_spec(f"pages.{entry.name}") is not None)
+    return tuple(entry for entry in PAGES if find_spec(entry.module) is not None)
 
 
-def _drawn(name: str) -> Callable[[], None]:
+def _drawn(entry: Entry) -> Callable[[], None]:
     """What draws a page: a fault in it is told in a sentence."""
 
     def run() -> None:
         try:
-            import_module(f"pages.{name}").page()
+            import_module(entry.module).page()
         except TROUBLES as trouble:
             _tell_trouble(trouble)
         except Exception:
-            log.exception("the page %s failed", name)
+            log.exception("the page %s failed", entry.name)
             st.error(FAULT)
 
-    run.__name__ = name
+    run.__name__ = entry.name
     return run
 
 
@@ -90,9 +97,10 @@ def run() -> None:
     """Draw the page that the address names, the bar above it."""
     _keep_to_the_address()
     entries = existing()
+    named = {entry.name: entry for entry in entries}
     drawn = {
         entry.name: st.Page(
-            _drawn(entry.name),
+            _drawn(entry),
             title=entry.title,
             url_path="home" if entry.name == FIRST else entry.name,
             default=entry.name == FIRST,
@@ -100,8 +108,8 @@ def run() -> None:
         for entry in entries
     }
     # The first page is served at / alone: its own name leads there too.
-    named = st.Page(_drawn(FIRST), title=drawn[FIRST].title, url_path=FIRST)
-    chosen = st.navigation([*drawn.values(), named], position="hidden")
+    by_its_name = st.Page(_drawn(named[FIRST]), title=drawn[FIRST].title, url_path=FIRST)
+    chosen = st.navigation([*drawn.values(), by_its_name], position="hidden")
     current = next((name for name, page in drawn.items() if page is chosen), FIRST)
     st.set_page_config(
         page_title="The Dojo" if current == "play" else f"{chosen.title} · The Dojo",
@@ -121,7 +129,7 @@ def run() -> None:
     # another page, as the answer to a late timer of the page before does; the next timer's answer then finds
     # no place ("Bad delta path"), and the page is dead.
     with places[current]:
-        _drawn(current)()
+        _drawn(named[current])()
 
 
 def _tell_trouble(trouble: Exception) -> None:
@@ -195,6 +203,7 @@ def _share(player: Player) -> dict[str, Any] | None:
             "title": table.game.title,
             "moves": len(table.game.line()) - 1,
             "link": text or table.game.id,
+            "id": table.game.id,
             "whole": text is not None,
             "name": f"{file_name(table.game.title)}.dojo",
             "file": file,

@@ -10,7 +10,7 @@ import pytest
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.speed import LOOKS
 from dojo_core.program.text import parse
-from dojo_core.service.queue import MeasuringQueue, Outcome, Task
+from dojo_core.service.queue import ERRANDS, MeasuringQueue, Outcome, Task
 from dojo_core.service.standings import FINALISTS
 from tests.stand_ins import TEXT, Bench, NoisyBench
 
@@ -185,4 +185,88 @@ def test_results_asked_for_stay_and_old_ones_go(monkeypatch: pytest.MonkeyPatch)
     queue.results("w", ["a"])
     queue.know("w", {"c": Outcome("ok", 1.0)})
     assert [o is not None for o in queue.results("w", ["a", "b", "c"])] == [True, False, True]
+    queue.close()
+
+
+def turns(bench: Bench, named: dict[str, Wanted]) -> list[str]:
+    """Whose programs were measured, one entry for each batch."""
+    owner = {task.hash: name for name, wanted in named.items() for _, task in wanted}
+    order, at = [], 0
+    for count, _ in bench.batches:
+        order.append(owner[bench.measured[at]])
+        at += count
+    return order
+
+
+def class_of_thirty(
+    lease: float, clock: Callable[[], float]
+) -> tuple[Bench, MeasuringQueue, dict[str, Wanted]]:
+    """Thirty students, each with six programs; nothing is measured before ``bench.gate`` opens."""
+    bench = Bench()
+    bench.gate.clear()
+    queue = MeasuringQueue(lambda: bench, lease=lease, clock=clock)
+    everybody = {f"student {number}": tasks(6, 1 + number) for number in range(30)}
+    for name, wanted in everybody.items():
+        queue.want(name, wanted, name)
+    return bench, queue, everybody
+
+
+@pytest.mark.parametrize("clock", [lambda: 0.0, time.monotonic], ids=["a clock that stands", "the real one"])
+def test_thirty_students_each_have_a_turn_before_anybody_has_another(clock: Callable[[], float]) -> None:
+    bench, queue, everybody = class_of_thirty(3_600, clock)
+    bench.gate.set()
+    settle(lambda: len(bench.measured) == 30 * 6)
+    order = turns(bench, everybody)
+    rounds = [order[at : at + 30] for at in range(0, len(order), 30)]
+    assert all(len(set(each)) == len(each) for each in rounds) and len(set(rounds[0])) == 30
+    queue.close()
+
+
+def test_who_has_many_tabs_has_one_turn_all_the_same() -> None:
+    bench = Bench()
+    bench.gate.clear()
+    queue = MeasuringQueue(lambda: bench, clock=lambda: 0.0)
+    tabs = {f"tab {number}": tasks(8, 1 + number) for number in range(5)}
+    other = tasks(8, 9)
+    for name, wanted in tabs.items():
+        queue.want(name, wanted, "ada")
+    queue.want("a tab", other, "ben")
+    bench.gate.set()
+    settle(lambda: len(bench.measured) == 48)
+    whose = turns(bench, {"ada": [each for wanted in tabs.values() for each in wanted], "ben": other})
+    first = whose[: 2 * whose.count("ben")]
+    assert first in (["ada", "ben"] * whose.count("ben"), ["ben", "ada"] * whose.count("ben"))
+    queue.close()
+
+
+def test_who_begins_one_game_after_the_other_goes_behind_those_who_wait() -> None:
+    bench = Bench()
+    bench.gate.clear()
+    queue = MeasuringQueue(lambda: bench, clock=lambda: 0.0)
+    queue.want("one", tasks(4, 1), "ada")
+    settle(lambda: bool(bench.batches))  # ada's turn
+    two, again = tasks(2, 2), tasks(2, 3)
+    queue.drop("one")
+    queue.want("one", again, "ada")
+    queue.want("two", two, "ben")
+    bench.gate.set()
+    settle(lambda: len(bench.measured) >= 4)
+    asked = [each for each in bench.measured if each in {task.hash for _, task in two + again}]
+    assert asked[:2] == [task.hash for _, task in two]
+    queue.close()
+
+
+def test_errands_of_others_do_not_keep_anybody_from_their_turn() -> None:
+    bench = Bench()
+    bench.gate.clear()
+    queue = MeasuringQueue(lambda: bench, clock=lambda: 0.0)
+    queue.want("one", tasks(1, 1))
+    settle(lambda: bool(bench.batches))
+    done: list[int] = []
+    for number in range(3 * ERRANDS):
+        queue.errand(f"assembly/{number}", lambda: done.append(len(bench.measured)))
+    queue.want("two", tasks(1, 2))
+    bench.gate.set()
+    settle(lambda: len(done) == 3 * ERRANDS)
+    assert done.count(1) <= ERRANDS < done.count(2)
     queue.close()

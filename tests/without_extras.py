@@ -57,15 +57,15 @@ def main() -> None:
 
         assert all(loaded(command) for command in agents.cli.COMMANDS.values())
         for entry in shell.PAGES:
-            drawn = AppTest.from_function(_page, args=(entry.name,), default_timeout=120).run()
+            drawn = AppTest.from_function(_page, args=(entry.module,), default_timeout=120).run()
             assert not drawn.exception and not drawn.error, (entry.name, drawn.exception, drawn.error)
             print(entry.name, *(warning.value for warning in drawn.warning))
 
 
-def _page(name: str) -> None:
+def _page(module: str) -> None:
     from importlib import import_module
 
-    import_module(f"pages.{name}").page()
+    import_module(module).page()
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dojo_core.game import Game
 from dojo_core.measure.database import DatabaseFault
+from dojo_core.school.attempts import Attempt, asks_for, first_astray
 from dojo_core.school.check import Unplayable, played
 from dojo_core.school.goals import Seen
 from dojo_core.school.lesson import TRY, Lesson, Step
@@ -53,6 +54,8 @@ class TutoringSession:
     finding: int | None = None  # of the review, on the board
     revealed: int = 0  # levels of help with it
     fault: str = ""
+    first_refused: str = ""  # at this step, of the moves that are not to be refused there
+    attempt: Attempt | None = None  # what the witness was told last
     acknowledged: dict[str, int] = field(default_factory=dict)  # the last event of each page
 
     @property
@@ -66,6 +69,7 @@ class TutoringSession:
     def forget_help(self) -> None:
         self.hints, self.solution, self.chosen, self.answered = 0, False, None, False
         self.tried, self.refusal, self.fault = set(), None, ""
+        self.first_refused, self.attempt = "", None
 
 
 class Tutor:
@@ -74,6 +78,7 @@ class Tutor:
     def __init__(self, service: Service, school: School, progress: Progress) -> None:
         self.service, self.school, self.progress = service, school, progress
         self.stamp: object = None  # of the files that the school was read from
+        self.witness: Callable[[str, Attempt], None] | None = None  # hears an owner's attempts as they change
 
     # ------------------------------------------------------------------ where one is
 
@@ -241,6 +246,8 @@ class Tutor:
             session.tried.add(refused[0])
             session.refusal, session.refused_at = refused, game.cursor
             session.player.refused = None
+            if not asks_for(step, refused[0]):
+                session.first_refused = session.first_refused or refused[0]
         if session.refusal is not None and session.refused_at != game.cursor:
             session.refusal = None
         situation = step.situation(game, frozenset(session.tried), self._speed_up(session, step))
@@ -248,6 +255,7 @@ class Tutor:
         reached = all(each.reached for each in seen) and (step.question is None or session.answered)
         if reached:
             self.progress.finish(session.learner, lesson.id, step.id, session.solution)
+        self._tell_witness(session, lesson, step, reached)
         return seen, reached
 
     def _speed_up(self, session: TutoringSession, step: Step) -> float | None:
@@ -258,6 +266,23 @@ class Tutor:
         if first is None or current is None or not (first.ok and current.ok and current.seconds > 0):
             return None
         return first.seconds / current.seconds
+
+    def _tell_witness(self, session: TutoringSession, lesson: Lesson, step: Step, reached: bool) -> None:
+        """Let the witness hear of the attempt where it has changed."""
+        table = session.player.table
+        if self.witness is None or table is None:
+            return
+        speed_up, seconds = self._speed_up(session, step), None
+        if speed_up is not None:
+            (here,) = self.service.known(table, [table.game.current.program.hash])
+            seconds = None if here is None else here.seconds
+        attempt = Attempt(
+            lesson.id, step.id, reached, session.solution, session.first_refused,
+            first_astray(step, table.game, reached), speed_up, seconds, table.game.id,
+        )  # fmt: skip
+        if attempt != session.attempt:
+            session.attempt = attempt
+            self.witness(session.player.owner, attempt)
 
     # ------------------------------------------------------------------ review
 

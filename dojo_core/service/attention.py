@@ -333,7 +333,7 @@ class Attention:
             if program.hash != game.current.program.hash:
                 tasks.append((LOOKED_AT, there))  # in turns with the board, as a move is that is looked at
         tasks.sort(key=lambda task: task[0])
-        self._queue.want(player.id, tasks[:MOST_OPEN])
+        self._queue.want(player.id, tasks[:MOST_OPEN], player.owner)
 
     @staticmethod
     def _successors(player: Player, table: Table, analysis: Analysis) -> list[tuple[int, Task]]:

@@ -40,14 +40,14 @@ class Lanes:
         """Get ready on the target that most games are for, before there is something to measure."""
         self.of(DEFAULT_TARGET).begin()
 
-    def want(self, player: str, tasks: Sequence[tuple[int, Task]]) -> None:
+    def want(self, player: str, tasks: Sequence[tuple[int, Task]], person: str = "") -> None:
         """Replace what a player wants measured, on whatever targets; as ``MeasuringQueue.want``."""
         wanted: dict[MeasuringQueue, list[tuple[int, Task]]] = {}
         for rank, task in tasks:
             wanted.setdefault(self.of(task.key), []).append((rank, task))
         for queue in self._all():
             if queue in wanted:
-                queue.want(player, wanted[queue])
+                queue.want(player, wanted[queue], person)
             else:
                 queue.drop(player)
 

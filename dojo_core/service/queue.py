@@ -1,7 +1,8 @@
 """The measuring queue: one machine, many players, one batch at a time.
 
-A player *wants* programs measured, each with a rank (smaller is sooner). Players take turns, batch by
-batch; within a player the ranks decide. A want holds as long as its *lease*: whoever looks at the
+A player *wants* programs measured, each with a rank (smaller is sooner). People take turns, batch by batch,
+however many tabs each has open (a player is a tab), and theirs among themselves; who goes on to another game
+keeps their place. Within a player the ranks decide. A want holds as long as its *lease*: whoever looks at the
 results renews it, and what nobody looks at any more is dropped. Playing a move replaces a player's
 wants, which cancels the open ones; a result once found stays, for everybody.
 
@@ -36,6 +37,9 @@ RANKED, LINE = 2, 6
 ROUGH = "rough"  # the status of an outcome before the one that counts: seconds of a run, not verified
 LEASE = 6.0  # seconds without a poll until a player counts as gone
 FIRST, LEAST, MOST = 2, 4, 16  # candidates per batch: the first one of a player, then by their speed
+ERRANDS = 4  # in a row, before a batch that waits
+KEPT_PEOPLE = 1000  # whose last turn is remembered
+ROUND_SECONDS = 20.0  # in which everybody who waits should have had a turn: batches of many people are small
 BATCH_SECONDS = 2.5  # what a batch should take: other players wait for it, cancelled work may run on in it
 
 
@@ -67,6 +71,7 @@ class Bench(Protocol):
 
 @dataclass
 class _Player:
+    person: str  # whose turn it is, where a batch of this player's is measured
     tasks: dict[tuple[str, str], tuple[int, int, Task]] = field(default_factory=dict)
     references: list[Task] = field(default_factory=list)  # of rank below RANKED
     board: Task | None = None  # that of rank 0, which candidates are held against
@@ -117,6 +122,8 @@ class MeasuringQueue:
         self._running: dict[tuple[str, str], str] = {}  # task id to the player it runs for
         self._errands: list[tuple[str, Callable[[], None]]] = []
         self._turn = 0
+        self._served: dict[str, int] = {}  # each person's last turn, the longest ago first
+        self._errands_done = 0  # in a row
         self._speed: dict[str, float] = {}  # seconds per candidate, by workload
         self._down = ""
         self._faults = 0
@@ -126,10 +133,14 @@ class MeasuringQueue:
 
     # ------------------------------------------------------------------ what players ask for
 
-    def want(self, player: str, tasks: Sequence[tuple[int, Task]]) -> None:
-        """Replace what a player wants measured; (rank, task), smaller ranks sooner. Renews the lease."""
+    def want(self, player: str, tasks: Sequence[tuple[int, Task]], person: str = "") -> None:
+        """Replace what a player wants measured; (rank, task), smaller ranks sooner. Renews the lease.
+
+        ``person``: who plays there, and maybe in other tabs; each has one turn in a round.
+        """
         with self._lock:
-            state = self._players.setdefault(player, _Player())
+            state = self._players.setdefault(player, _Player(player))
+            state.person = person or player
             wanted: dict[tuple[str, str], tuple[int, int, Task]] = {}
             for order, (rank, task) in enumerate(tasks):
                 known = self.standings.outcome(task.id)
@@ -334,10 +345,14 @@ class MeasuringQueue:
         """Wait for the next errand or batch; (None, None) when the queue closes."""
         with self._lock:
             while not self._closed:
-                if self._errands:
+                batch = None
+                if not self._down and (not self._errands or self._errands_done >= ERRANDS):
+                    batch = self._pick()
+                if batch is None and self._errands:
+                    self._errands_done += 1
                     return self._errands.pop(0)[1], None
-                batch = None if self._down else self._pick()
                 if batch is not None:
+                    self._errands_done = 0
                     self._running = {task.id: batch.player for task in batch.tasks}
                     return None, batch
                 # leases run out and come back without a notice: look again now and then
@@ -347,16 +362,20 @@ class MeasuringQueue:
     def _pick(self) -> _Batch | None:
         now = self._clock()
         live = [
-            (state.served, name)
+            (self._served.get(state.person, 0), state.served, name)
             for name, state in self._players.items()
             if now - state.renewed <= self._lease and (state.tasks or self._more(state))
         ]
         if not live:
             return None
-        player = min(live)[1]
+        player = min(live)[2]
         state = self._players[player]
+        people = len({self._players[name].person for _, _, name in live})
         self._turn += 1
-        state.served = self._turn
+        self._served.pop(state.person, None)
+        state.served = self._served[state.person] = self._turn
+        if len(self._served) > KEPT_PEOPLE:
+            self._served.pop(next(iter(self._served)))
         if not state.tasks:
             due = self.standings.open(state.board, state.candidates)[:GROUP]
             if due:
@@ -370,7 +389,8 @@ class MeasuringQueue:
             count, state.begun = FIRST, True
         else:
             speed = self._speed.get(queued[0][2].key, BATCH_SECONDS / 8)
-            count = max(LEAST, min(MOST, int(BATCH_SECONDS / max(speed, 1e-3))))
+            seconds = min(BATCH_SECONDS, ROUND_SECONDS / people)
+            count = max(LEAST, min(MOST, int(seconds / max(speed, 1e-3))))
         key = queued[0][2].key
         tasks = [task for _, _, task in queued if task.key == key][:count]
         board = state.board
@@ -399,7 +419,7 @@ class MeasuringQueue:
                 return True
             with self._lock:
                 if batch.again:
-                    state = self._players.get(batch.player, _Player())
+                    state = self._players.get(batch.player, _Player(""))
                     return batch.tasks[0] not in (*state.candidates, *state.references, *state.line)
                 if self._closed:
                     return True
@@ -411,7 +431,7 @@ class MeasuringQueue:
 
         programs = [task.program for task in batch.tasks]
         with self._lock:  # a move may lead back to what was there before: that came by its own line
-            state = self._players.get(batch.player, _Player())
+            state = self._players.get(batch.player, _Player(""))
             tasks = [*batch.tasks, *reversed(state.line), *reversed(state.references)]
         lines = {task.hash: task.line for task in tasks}
         bench.measure(

@@ -49,7 +49,9 @@ FAULT = "That did not work: a fault of the app, noted in its log. The game is sa
 ELSEWHERE = (
     "This game went on in another window of the Dojo as well: what was played there is a variation now."
 )
-KEPT_PLAYERS = 64  # tabs; the one not seen for longest is forgotten, its game is in the store
+# Two for each tab that is served at once (pages/access.py), as Learn has one of its own; the one not seen for
+# longest is forgotten, its game is in the store.
+KEPT_PLAYERS = 200
 FORK = " (fork)"  # at the end of a copy's title
 POLL = 0.5  # seconds between two looks of a page, while something is under way
 QUIET_POLL = 3.0  # while all is measured and the machine is busy with other things

@@ -13,6 +13,6 @@ _HERE = Path(__file__).parent
 bar = st.components.v2.component(
     "dojo_bar",
     css=(_HERE / "bar.css").read_text(encoding="utf-8"),
-    js=(_HERE / "bar.js").read_text(encoding="utf-8"),
+    js="\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("projector.js", "bar.js")),
     isolate_styles=False,
 )

@@ -29,9 +29,10 @@ class Bar {
     this.machine = element("span", { class: "fact machine" });
     this.queue = element("span", { class: "fact queue", role: "status" });
     this.share = element("button", { type: "button", text: "Share", onclick: () => this.ask() });
+    this.projector = new Projector();
     this.version = element("span", { class: "version" });
     this.root = element("div", { class: "dojo-bar" }, element("span", { class: "brand", text: "The Dojo" }, this.version),
-      this.nav, element("span", { class: "spring" }), this.game, this.machine, this.queue, this.share);
+      this.nav, element("span", { class: "spring" }), this.game, this.machine, this.queue, this.projector.button, this.share);
     parent.append(this.root);
     this.links = new Map();
     this.wanted = null; // the page that was asked for, until it has come and stayed
@@ -84,23 +85,29 @@ class Bar {
   /** The dialog: a link, a file, and what each of them holds. */
   show(sharing) {
     if (this.dialog) this.dialog.remove();
-    const address = `${window.location.origin}${this.base()}?g=${sharing.link}`;
-    const field = element("input", { type: "text", readonly: "", value: address, "aria-label": "Link", onfocus: () => field.select() });
-    const copy = element("button", { type: "button", text: "Copy link", onclick: () => {
-      field.select();
-      const done = () => say(copy, "Copied");
-      if (navigator.clipboard) navigator.clipboard.writeText(address).then(done, () => document.execCommand("copy") && done());
-      else if (document.execCommand("copy")) done();
-    } });
+    const link = (game, label) => {
+      const address = `${window.location.origin}${this.base()}?g=${game}`;
+      const field = element("input", { type: "text", readonly: "", value: address, "aria-label": label, onfocus: () => field.select() });
+      const copy = element("button", { type: "button", text: "Copy link", onclick: () => {
+        field.select();
+        const done = () => say(copy, "Copied");
+        if (navigator.clipboard) navigator.clipboard.writeText(address).then(done, () => document.execCommand("copy") && done());
+        else if (document.execCommand("copy")) done();
+      } });
+      return { field, row: element("div", { class: "row" }, field, copy) };
+    };
+    const { field, row } = link(sharing.link, "Link");
     const moves = `${sharing.moves} move${sharing.moves === 1 ? "" : "s"}`;
     const about = sharing.whole
       ? `The link holds the ${moves} of the line to this position, and no times: whoever opens it has each move checked again.`
-      : "This line is too long for a link: the link names the saved game, so it works in this library only. Send the file to others.";
+      : "This line is too long for a link: the link names the saved game, so it works in this library only, where others watch it and cannot change it. Send the file to others.";
     const save = element("a", { download: sharing.name, href: URL.createObjectURL(new Blob([sharing.file], { type: "text/plain" })), hidden: "" });
     this.dialog = element("dialog", { class: "dojo-share", "aria-label": "Share" },
       element("h2", { text: `Share ${sharing.title}` }),
-      element("div", { class: "row" }, field, copy),
+      row,
       element("p", { text: about }),
+      ...(sharing.whole ? [link(sharing.id, "For watching").row,
+        element("p", { text: "Whoever opens this link here watches the game as it goes on, and cannot change it." })] : []),
       element("p", { text: "The .dojo file holds the whole game with its variations, as text; Library → Import reads it." }),
       save,
       element("div", { class: "foot" },

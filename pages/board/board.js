@@ -37,10 +37,13 @@ class Board {
     // Streamlit listens for C and R at the document: keys typed in the board must not reach it.
     this.frame.addEventListener("keydown", (event) => { this.key(event); event.stopPropagation(); });
     const back = () => this.lookAgain();
+    const project = () => this.frame.classList.toggle("projector", document.documentElement.classList.contains("dojo-projector"));
+    project();
     this.listeners = [
       [document, "keydown", (event) => { if (!event.composedPath().includes(this.frame)) this.key(event); }],
       [window, "dojo:feed", () => this.takeFeed(window.dojoFeed)],
       [window, "focus", back],
+      [window, "dojo:projector", project],
       [document, "visibilitychange", back],
       ...this.panes.queries.map((query) => [query, "change", () => this.panes.arrange()]),
     ];

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from dojo_core.classes.reports import witness
 from dojo_core.school.panel import panel
 from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school, stamp
@@ -17,7 +18,7 @@ from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service.view import Json
 from pages.board import board, feed
 from pages.learn.component import lesson_panel
-from pages.shared import the_owner, the_player, the_service
+from pages.shared import the_classes, the_classes_elsewhere, the_owner, the_player, the_service
 from pages.shell import go
 
 log = logging.getLogger("dojo.pages.learn")
@@ -50,6 +51,7 @@ def the_tutor() -> Tutor:
     atexit.register(progress.close)
     tutor = Tutor(the_service(), open_school(), progress)
     tutor.stamp = stamp()
+    tutor.witness = witness(the_classes(), the_classes_elsewhere().saw)
     return tutor
 
 

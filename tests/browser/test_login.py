@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -129,6 +130,13 @@ def test_nobody_sees_a_board_before_the_login(guarded: Server) -> None:
         wire.event("start", kernel="softmax", shape="8x16", policy="reassoc")
         assert not wire.data
     assert kept_games(guarded) == before
+
+
+def test_no_dojo_of_somebodys_own_joins_a_class_past_the_login(guarded: Server) -> None:
+    request = urllib.request.Request(f"{guarded.url}/classes/join", b'{"code": "BCDFGHJK", "name": "Eve"}')
+    with pytest.raises(urllib.error.HTTPError, match="403") as refused, urllib.request.urlopen(request):
+        pass
+    assert "has a login" in json.load(refused.value)["error"]
 
 
 def test_a_forged_cookie_is_none(guarded: Server) -> None:

@@ -115,6 +115,8 @@ def test_a_shared_link_brings_the_line_to_another_visitor(
     board.emulate_media(color_scheme="light")
     shared = board.get_by_label("Link").input_value()
     assert shared.startswith(f"{common_server.other_url}/?g=1.") and len(shared) < 300
+    watching = board.get_by_label("For watching").input_value()  # the game itself, as its address has it
+    assert game_in(board) and watching == f"{common_server.other_url}/?g={game_in(board)}"
     with board.expect_download() as saved:
         board.get_by_role("button", name="Download .dojo").click()
     assert Path(saved.value.path()).read_text().startswith("dojo game 1\n")

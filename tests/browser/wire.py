@@ -18,7 +18,8 @@ LOCAL = "127.0.0.1"
 class Wire:
     """One session. ``board`` and ``feed`` hold what the two components were last given."""
 
-    def __init__(self, port: int, query: str = "", **headers: str) -> None:
+    def __init__(self, port: int, query: str = "", page: str = "", **headers: str) -> None:
+        """``page``: as in the address; "" is Play."""
         named = headers.pop("Host", f"{LOCAL}:{port}")
         self.socket = connect(  # type: ignore[misc]
             f"ws://{named}/_stcore/stream",
@@ -34,7 +35,7 @@ class Wire:
         self.words: list[str] = []  # what Streamlit's own elements say
         self._client, self._sequence = "wire", 0
         self._query = query
-        self._page = ""
+        self._page, self._page_name = "", page
         self._rerun({})
 
     @property
@@ -75,6 +76,8 @@ class Wire:
         message = BackMsg()
         message.rerun_script.query_string = self._query
         message.rerun_script.page_script_hash = self._page
+        if not self._page:
+            message.rerun_script.page_name = self._page_name
         for widget, text in triggers.items():
             state = message.rerun_script.widget_states.widgets.add()
             state.id, state.json_trigger_value = widget, text

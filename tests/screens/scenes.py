@@ -312,6 +312,21 @@ def played_on(page: Any) -> None:
     page.wait_for_timeout(500)
 
 
+def class_made(page: Any) -> None:
+    """A class that was given a lesson, without students yet."""
+    page.fill(".make input", "Compilers, Monday")
+    page.click("text=Make a class")
+    page.wait_for_selector(".code")
+    page.click("text=Give something")
+    page.locator(".give form button").first.click()
+    page.wait_for_selector(".given a")
+    page.wait_for_timeout(500)
+
+
+def leave_projector(page: Any) -> None:
+    page.click("text=Leave projector mode")
+
+
 # Of a Dojo that has just been installed: nothing was played, measured or trained.
 FIRST = (
     Scene("first-play", "", game=False),
@@ -366,6 +381,10 @@ SCENES = (
     Scene("learn-puzzle", "learn", puzzle),
     Scene("learn-games", "learn", query="&review=nothing"),
     Scene("learn-review", "learn", query="&review=GAME"),
+    Scene("class", "class", game=False),
+    Scene("class-taught", "class", class_made, game=False),
+    Scene("play-projector", "", query="&projector=1", after=leave_projector),
+    Scene("learn-projector", "learn", step("one-loop-for-both"), query="&projector=1", after=leave_projector),
     Scene("watch-recording", "watch", halfway, query="&demo=softmax-agent"),
     Scene("watch-two", "watch", agents, game=False, after=stop_agents),
     Scene("watch", "watch"),

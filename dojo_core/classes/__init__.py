@@ -1,0 +1,1 @@
+"""Classes: a teacher gives lessons, puzzles and links, sees how far students came; students see their own."""
