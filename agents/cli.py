@@ -5,6 +5,7 @@ from __future__ import annotations
 from dojo_core.cli import app, main
 from dojo_core.cli.commands import COMMANDS, Command
 from dojo_core.cli.foreign import READERS
+from dojo_core.package_data import document
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -19,6 +20,10 @@ COMMANDS |= {
         "agents.commands:tune",
         "Let an agent make kernels fast. A run that was stopped goes on where it was.",
         measures=True,
+    ),
+    "puzzles": Command(
+        "agents.puzzles.commands:puzzles",
+        f"Puzzles of one move, from games and runs: mine, check and rate them ({document('lessons.md')}).",
     ),
     "library": Command(
         "agents.operators.commands:library",
