@@ -6,9 +6,11 @@ target whose clock is a model's the numbers are exact, and are computed again wh
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from dojo_core.measure.measurement import Effort, Workload
@@ -49,6 +51,7 @@ def gains_of(times: Sequence[Times], position: str) -> Gains:
     return NONE
 
 
+@lru_cache(maxsize=256)
 def computed(workload: Workload, after: Program) -> Speed | None:
     """The exact gain of what a move leads to over the workload's start, on a target whose clock is a model's;
     None on other targets, and where the program does not run."""
@@ -63,6 +66,11 @@ def computed(workload: Workload, after: Program) -> Speed | None:
     if before is None or now is None:
         return None
     return Speed(before / now, before / now, before / now, 0, True)
+
+
+def puzzle_key(program: str, target: str, policy: str) -> str:
+    """What names a puzzle wherever it stands: its position by its hash, and what it is played for."""
+    return hashlib.sha256(f"{program} {target} {policy}".encode()).hexdigest()[:16]
 
 
 def below(gain: float) -> float:

@@ -7,7 +7,6 @@ lie clearly below. Where the noise of a machine leaves one move open, the positi
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.speed import DRIFT_BUSY, Speed, apart, in_turns
 from dojo_core.moves import apply, legal_moves
 from dojo_core.program.tree import Program
-from dojo_core.school.gains import below, gains_of
+from dojo_core.school.gains import below, gains_of, puzzle_key
 from dojo_core.school.review import WHY
 from dojo_core.service.analysis import words_for
 from dojo_core.study.times import Times, clock_of, today
@@ -66,11 +65,6 @@ class Puzzle:
     def title(self) -> str:
         name = self.game.kernel or "A kernel of one's own"
         return f"{name} {self.game.shape}".strip() + f", move {self.ply + 1}"
-
-
-def puzzle_key(program: str, target: str, policy: str) -> str:
-    """What names a puzzle wherever it stands: its position by its hash, and what it is played for."""
-    return hashlib.sha256(f"{program} {target} {policy}".encode()).hexdigest()[:16]
 
 
 def answers(gains: Mapping[str, Speed], gain: float = GAIN) -> tuple[float, tuple[str, ...]] | None:
@@ -263,15 +257,14 @@ def puzzle_text(puzzle: Puzzle, title: str) -> str:
             *_block("hint", f"Play `{best}`."),
             *_block("solution", best),
             *_block("done", f"`{best}` gains {gained.value:.2f} times ({interval}). {WHY.get(kind, words_for(kind))}"),
-            *_block(f"game {puzzle.ply}", *_game(game)),
+            *(_block(f"game {puzzle.ply}", *_game(game)) if game.kernel is not None else ()),
         ]
     )  # fmt: skip
 
 
 def _game(game: Game) -> Iterable[str]:
-    if game.kernel is not None:
-        yield f"kernel {game.kernel}"
-        yield f"shape {game.shape}"
+    yield f"kernel {game.kernel}"
+    yield f"shape {game.shape}"
     yield f"policy {game.policy}"
     yield f"target {game.target}"
     yield from (str(position.move) for position in game.main_line(0)[1:])

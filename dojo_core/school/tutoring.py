@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 
 from dojo_core.game import Game
 from dojo_core.measure.database import DatabaseFault
+from dojo_core.measure.measurement import Workload
+from dojo_core.measure.speed import Speed
 from dojo_core.school.check import Unplayable, played
+from dojo_core.program.tree import Program
+from dojo_core.school.gains import computed
 from dojo_core.school.goals import Seen
 from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.progress import Progress
@@ -43,6 +47,7 @@ class TutoringSession:
     step: str = ""
     hints: int = 0
     solution: bool = False
+    attempted: str = ""  # the puzzle of one move whose attempt is kept already
     chosen: int | None = None  # the answer given last
     answered: bool = False
     tried: set[str] = field(default_factory=set)
@@ -66,6 +71,16 @@ class TutoringSession:
     def forget_help(self) -> None:
         self.hints, self.solution, self.chosen, self.answered = 0, False, None, False
         self.tried, self.refusal, self.fault = set(), None, ""
+
+
+def _gain(step: Step, after: Program) -> Speed | None:
+    """What a move that leads to a program gains at a puzzle of one move: by a model of the target, now, or as
+    it is recorded."""
+    if step.asked is None or step.gains is None:
+        return None
+    begin = step.begin
+    now = computed(Workload(begin.current.program, None, begin.policy, begin.target), after)
+    return now or step.gains.by_program.get(after.hash)
 
 
 class Tutor:
@@ -176,6 +191,8 @@ class Tutor:
                     session.revealed = min(3, session.revealed + 1)
                 case "to_play":
                     return self.for_play(session)
+                case "origin":
+                    return self.original(session)
                 case kind if session.view == "step":
                     self._at_step(session, kind, at)
         except (Refused, DatabaseFault) as refusal:
@@ -189,10 +206,13 @@ class Tutor:
         _, step = place
         match kind:
             case "hint":
+                self._helped(session, step, None)
                 session.hints = min(len(step.hints), session.hints + 1)
             case "solution":
+                self._helped(session, step, False)
                 session.solution = True
             case "show_me":
+                self._helped(session, step, False)
                 session.solution = True
                 self._play_solution(session, step)
             case "reset":
@@ -227,6 +247,17 @@ class Tutor:
         copy, original = self.service.copied(game.id)
         return self.service.take_in(copy, session.player.owner, once=True, of=original)
 
+    def original(self, session: TutoringSession) -> str | None:
+        """The game that a puzzle was found in, at the puzzle's position, for the page Play. Raises Refused."""
+        place = self.place(session)
+        if place is None or place[1].origin is None:
+            return None
+        try:
+            game = place[1].origin.game()
+        except ValueError as stopped:
+            raise Refused(f"The game cannot be played here: {stopped}") from stopped
+        return self.service.take_in(game, session.player.owner, once=True)
+
     # ------------------------------------------------------------------ what happened on the board
 
     def look(self, session: TutoringSession) -> tuple[list[Seen], bool]:
@@ -243,12 +274,29 @@ class Tutor:
             session.player.refused = None
         if session.refusal is not None and session.refused_at != game.cursor:
             session.refusal = None
-        situation = step.situation(game, frozenset(session.tried), self._speed_up(session, step))
+        tried, line = frozenset(session.tried), game.line()
+        gain = _gain(step, line[1].program) if len(line) > 1 else None
+        situation = step.situation(game, tried, self._speed_up(session, step), gain)
+        self._keep_attempt(session, step, game)
         seen = [goal.look(situation) for goal in step.goals]
         reached = all(each.reached for each in seen) and (step.question is None or session.answered)
         if reached:
             self.progress.finish(session.learner, lesson.id, step.id, session.solution)
         return seen, reached
+
+    def _keep_attempt(self, session: TutoringSession, step: Step, game: Game) -> None:
+        """The first move that was ever played at a puzzle of one move is the attempt."""
+        first = game.children(0)
+        if step.asked is None or not first or session.attempted == step.key:
+            return
+        gain = _gain(step, first[0].program)
+        self.progress.attempt(session.learner, step.key, gain is not None and gain.low >= step.asked)
+        session.attempted = step.key
+
+    def _helped(self, session: TutoringSession, step: Step, solved: bool | None) -> None:
+        """Help before the attempt is the attempt: of a hint it is not rated, of the solution it is lost."""
+        if step.asked is not None:
+            self.progress.attempt(session.learner, step.key, solved)
 
     def _speed_up(self, session: TutoringSession, step: Step) -> float | None:
         table = session.player.table
