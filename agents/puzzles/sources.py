@@ -14,7 +14,6 @@ from dojo_core.game import Game, GameFull
 from dojo_core.line import RecordedLine, read_line, recorded_lines
 from dojo_core.moves import IllegalMove, MoveSyntax
 from dojo_core.opening import named_game
-from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.gains import gains_beside
@@ -23,6 +22,8 @@ from dojo_core.study.study import is_study, read_study
 
 MOST_BYTES = 256 << 20  # of a log, unpacked
 LONGEST_LINE = 4 << 20  # bytes of a line of a log
+
+POLICY = "reassoc"  # under which PerfLLM's evidence was played
 
 Json = Mapping[str, Any]
 
@@ -33,8 +34,8 @@ class NoSource(ValueError):
 
 def sources(name: str, target: str = DEFAULT_TARGET) -> Iterator[Source]:
     """The games of a file, or of a recorded line by its name, at its own shape or another (``softmax``,
-    ``softmax:1024x512``). ``target``: for what names none, such as a line's name or PerfLLM's evidence. Raises
-    NoSource, ValueError for no such shape, and TextError where a text is not sound."""
+    ``softmax:1024x512``). ``target``: for what names none, such as a line's name or PerfLLM's evidence.
+    Raises NoSource, ValueError for no such shape, and TextError where a text is not sound."""
     lines = recorded_lines(target)
     line, _, shape = name.partition(":")
     if line in lines:
@@ -42,7 +43,9 @@ def sources(name: str, target: str = DEFAULT_TARGET) -> Iterator[Source]:
         return
     path = Path(name)
     if not path.is_file():
-        raise NoSource(f"{name} is neither a file nor a line for {target}: those are {', '.join(sorted(lines))}.")
+        raise NoSource(
+            f"{name} is neither a file nor a line for {target}: those are {', '.join(sorted(lines))}."
+        )
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         yield from _of_log(path)
         return
@@ -122,9 +125,12 @@ def _of_runs(path: Path) -> Iterator[Source]:
             head, best = entry, None
         elif head is None:
             raise NoSource(f"{path} is no log of a run.")
-        elif entry.get("verified") and isinstance(entry.get("seconds"), float):
-            if best is None or entry["seconds"] < best[0]:
-                best = entry["seconds"], [str(move) for move in entry.get("line", [])]
+        elif (
+            entry.get("verified")
+            and isinstance(entry.get("seconds"), float)
+            and (best is None or entry["seconds"] < best[0])
+        ):
+            best = entry["seconds"], [str(move) for move in entry.get("line", [])]
     if head is not None and best is not None:
         yield _of_run(head, best[1])
 
@@ -159,7 +165,7 @@ def _of_evidence(path: Path, text: str, target: str) -> Iterator[Source]:
             if key in seen:
                 continue
             seen.add(key)
-            game = named_game(str(run["kernel"]), str(run["shape"]), target)
+            game = named_game(str(run["kernel"]), str(run["shape"]), target, POLICY)
             agent = str(run.get("agent", "perfllm"))
             yield Source(f"a run of {agent}", played(game, list(line)))
     except (NotJson, KeyError, TypeError) as fault:

@@ -22,10 +22,11 @@ def tries(step: Step, agent: str) -> float:
     program = begin.current.program
     legal = legal_moves(program, begin.target, begin.policy)
     right = set()
-    for move in legal:
-        gain = gains.by_program.get(apply(program, move, target=begin.target, policy=begin.policy).hash)
+    for legal_move in legal:
+        after = apply(program, legal_move, target=begin.target, policy=begin.policy)
+        gain = gains.by_program.get(after.hash)
         if gain is not None and gain.low >= asked:
-            right.add(str(move))
+            right.add(str(legal_move))
     if not right:
         raise ValueError(f"no move that is legal here is recorded as right for {step.title}")
     tried: list[str] = []

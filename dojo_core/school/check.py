@@ -130,13 +130,17 @@ def _check_answers(step: Step, asked: float, fault: Callable[[str, str], Fault])
     """Of a puzzle of one move: what its moves gain is recorded, and leaves none of them open."""
     gains = step.gains.by_program if step.gains is not None else {}
     if not gains:
-        yield fault("what its moves gain is not recorded", "Mine it: dojo puzzles mine, with the file beside.")
+        yield fault(
+            "what its moves gain is not recorded", "Mine it: dojo puzzles mine, with the file beside."
+        )
         return
     right = [gain for gain in gains.values() if gain.low >= asked]
     if any(gain.low < asked <= gain.high for gain in gains.values()):
         yield fault(f"the noise leaves open whether a move gains {asked:g} times", "Ask for more, or less.")
     if len(right) > MOST_RIGHT:
-        yield fault(f"{len(right)} moves gain {asked:g} times", "Ask for more: guessing is no way to solve it.")
+        yield fault(
+            f"{len(right)} moves gain {asked:g} times", "Ask for more: guessing is no way to solve it."
+        )
 
 
 def _check_origin(step: Step, origin: Origin, fault: Callable[[str, str], Fault]) -> Iterator[Fault]:

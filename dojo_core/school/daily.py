@@ -42,4 +42,6 @@ def _shipped() -> tuple[Daily, ...]:
         if line.startswith("## ")
     ]
     every = [Daily(file, slug(title), title) for file, title in titles]
-    return tuple(sorted(every, key=lambda each: hashlib.sha256(f"{each.lesson}/{each.step}".encode()).digest()))
+    return tuple(
+        sorted(every, key=lambda each: hashlib.sha256(f"{each.lesson}/{each.step}".encode()).digest())
+    )

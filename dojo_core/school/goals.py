@@ -377,8 +377,7 @@ def _faster(at: Situation, factor: str) -> Seen:
 
 @form(
     FIRST_MOVE,
-    "the move played first makes the start so many times as fast by itself, as it is recorded, or as a model of "
-    "the target tells",
+    "the move played first makes the start so much faster by itself, as recorded, or by the target's model",
 )
 def _gains(at: Situation, factor: str) -> Seen:
     if not at.moves:

@@ -73,7 +73,9 @@ def lessons(tutor: Tutor, session: TutoringSession) -> Json:
     puzzle, following_one = daily(), following(tutor.school, at)
     return {
         "puzzles": {
-            "rating": rating_words(at.rating) if any(each is not None for each in at.tried.values()) else None,
+            "rating": rating_words(at.rating)
+            if any(each is not None for each in at.tried.values())
+            else None,
             "daily": asdict(puzzle) if puzzle is not None else None,
             "next": _place(following_one),
         },

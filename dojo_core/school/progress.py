@@ -90,7 +90,11 @@ class Progress(Database):
         """A puzzle was tried; the first time counts. ``solved`` None: with a hint, which is not rated."""
         value = None if solved is None else int(solved)
         self._rows(
-            "INSERT INTO attempts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", learner, puzzle, value, time.time()
+            "INSERT INTO attempts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            learner,
+            puzzle,
+            value,
+            time.time(),
         )
 
     def attempts(self) -> list[Attempt]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dojo_core.game import Game, Position
@@ -108,7 +109,11 @@ class Miner:
             puzzle = self._look(source, ply, position)
             if puzzle is None:
                 continue
-            alike = (source.game.kernel or source.game.start.hash, source.game.target, frozenset(puzzle.right))
+            alike = (
+                source.game.kernel or source.game.start.hash,
+                source.game.target,
+                frozenset(puzzle.right),
+            )
             if alike in self._alike:
                 continue
             self._alike.add(alike)
@@ -128,7 +133,7 @@ class Miner:
         programs = list({each.program.hash: each.program for each in line}.values())
         measured = self._measurers.of(source.game.target).measure(workload, programs, Effort.QUICK)
         seconds = {each.program_hash: each.seconds for each in measured if each.verified}
-        for ply, (position, after) in enumerate(zip(line, line[1:], strict=False)):
+        for ply, (position, after) in enumerate(pairwise(line)):
             before, then = seconds.get(position.program.hash), seconds.get(after.program.hash)
             if before and then and before >= self.gain * then:
                 yield ply, position
@@ -159,8 +164,8 @@ class Miner:
         return Puzzle(source, ply, position, asked, right, gains, times, others, len(legal))
 
     def _timed(self, game: Game, program: Program, ends: Sequence[Program]) -> Mapping[str, Speed] | None:
-        """What moves gain at a position, by the hash of what they lead to; None once it can be no puzzle. What
-        does not run is left out: no such move is right."""
+        """What moves gain at a position, by the hash of what they lead to; None once it can be no puzzle.
+        What does not run is left out: no such move is right."""
         workload = Workload(game.start, game.kernel, game.policy, game.target)
         measurer = self._measurers.of(game.target)
         (here,) = measurer.measure(workload, [program], Effort.NORMAL)
@@ -188,7 +193,9 @@ class Miner:
                 return speeds
             if answers({name: _sure(speed) for name, speed in speeds.items()}, self.gain) is None:
                 return None  # nor would it be one if each interval were a point
-            waiting = [end for end in ends if end.hash in speeds and speeds[end.hash].high * CLEAR >= self.gain]
+            waiting = [
+                end for end in ends if end.hash in speeds and speeds[end.hash].high * CLEAR >= self.gain
+            ]
         return None
 
 
@@ -237,6 +244,7 @@ def puzzle_text(puzzle: Puzzle, title: str) -> str:
                key=lambda move: puzzle.gains[move].value)  # fmt: skip
     gained = puzzle.gains[best]
     interval = "exactly" if exact else f"{gained.low:.2f} to {gained.high:.2f}"
+    why = WHY.get(kind, words_for(kind))
     source = f"{puzzle.source.words}, after {puzzle.ply} of {len(game.main_line(0)) - 1} moves"
     return "\n".join(
         [
@@ -245,8 +253,8 @@ def puzzle_text(puzzle: Puzzle, title: str) -> str:
             f"target: {game.target}",
             f"source: {source}",
             "",
-            f"{puzzle.legal} moves are legal here, and {which} the program at least {puzzle.asked:g} times as "
-            f"fast at once. None of the others brings more than {max(1.0, puzzle.others):.2f} times. "
+            f"{puzzle.legal} moves are legal here, and {which} the program at least {puzzle.asked:g} times "
+            f"as fast at once. None of the others brings more than {max(1.0, puzzle.others):.2f} times. "
             "Which would you play?",
             "",
             *_block("program", *puzzle.position.program.text.splitlines()),
@@ -256,7 +264,7 @@ def puzzle_text(puzzle: Puzzle, title: str) -> str:
             *_block("hint", f"It is a `{kind}`. {words_for(kind)}"),
             *_block("hint", f"Play `{best}`."),
             *_block("solution", best),
-            *_block("done", f"`{best}` gains {gained.value:.2f} times ({interval}). {WHY.get(kind, words_for(kind))}"),
+            *_block("done", f"`{best}` gains {gained.value:.2f} times ({interval}). {why}"),
             *(_block(f"game {puzzle.ply}", *_game(game)) if game.kernel is not None else ()),
         ]
     )  # fmt: skip

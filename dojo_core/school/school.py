@@ -13,9 +13,9 @@ from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
 from dojo_core.school.daily import PUZZLES_FOLDER
 from dojo_core.school.lesson import Lesson, read_lesson
+from dojo_core.school.prose import Span, Terms, slug, spans
 from dojo_core.school.ratings import FILE as RATINGS
 from dojo_core.school.ratings import Ratings, ratings_in
-from dojo_core.school.prose import Span, Terms, slug, spans
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from dojo_core.game import Game
 from dojo_core.measure.database import DatabaseFault
 from dojo_core.measure.measurement import Workload
 from dojo_core.measure.speed import Speed
-from dojo_core.school.check import Unplayable, played
 from dojo_core.program.tree import Program
+from dojo_core.school.check import Unplayable, played
 from dojo_core.school.gains import computed
 from dojo_core.school.goals import Seen
 from dojo_core.school.lesson import TRY, Lesson, Step
@@ -47,7 +47,7 @@ class TutoringSession:
     step: str = ""
     hints: int = 0
     solution: bool = False
-    attempted: str = ""  # the puzzle of one move whose attempt is kept already
+    blind: bool = False  # at a puzzle of one move that was not tried yet: times would give it away
     chosen: int | None = None  # the answer given last
     answered: bool = False
     tried: set[str] = field(default_factory=set)
@@ -62,7 +62,10 @@ class TutoringSession:
 
     @property
     def secret(self) -> bool:
-        """Are the times of moves kept back? In a review the better move is to be found before it is told."""
+        """Are the times of moves kept back? In a review the better move is to be found before it is told, and
+        at a puzzle of one move the one that gains."""
+        if self.blind:
+            return True
         review = self.review
         if review is None or not any(each.better for each in review.findings):
             return False
@@ -111,12 +114,14 @@ class Tutor:
         session.view, session.lesson, session.step = "step", opened.id, chosen.id
         session.forget_help()
         self.progress.keep_place(session.learner, opened.id, chosen.id)
+        session.blind = chosen.asked is not None and chosen.key not in self.progress.tried(session.learner)
         self._open_game(session, opened, chosen)
 
     def leave(self, session: TutoringSession) -> None:
         """Back to the list."""
         self._end_review(session)
         session.view, session.lesson, session.step, session.fault = "list", "", "", ""
+        session.blind = False
         self.service.leave(session.player)
 
     def _end_review(self, session: TutoringSession) -> None:
@@ -248,7 +253,8 @@ class Tutor:
         return self.service.take_in(copy, session.player.owner, once=True, of=original)
 
     def original(self, session: TutoringSession) -> str | None:
-        """The game that a puzzle was found in, at the puzzle's position, for the page Play. Raises Refused."""
+        """The game that a puzzle was found in, at the puzzle's position, for the page Play. Raises
+        Refused."""
         place = self.place(session)
         if place is None or place[1].origin is None:
             return None
@@ -287,16 +293,17 @@ class Tutor:
     def _keep_attempt(self, session: TutoringSession, step: Step, game: Game) -> None:
         """The first move that was ever played at a puzzle of one move is the attempt."""
         first = game.children(0)
-        if step.asked is None or not first or session.attempted == step.key:
+        if step.asked is None or not first or not session.blind:
             return
         gain = _gain(step, first[0].program)
         self.progress.attempt(session.learner, step.key, gain is not None and gain.low >= step.asked)
-        session.attempted = step.key
+        session.blind = False
 
     def _helped(self, session: TutoringSession, step: Step, solved: bool | None) -> None:
         """Help before the attempt is the attempt: of a hint it is not rated, of the solution it is lost."""
         if step.asked is not None:
             self.progress.attempt(session.learner, step.key, solved)
+            session.blind = session.blind and solved is None
 
     def _speed_up(self, session: TutoringSession, step: Step) -> float | None:
         table = session.player.table

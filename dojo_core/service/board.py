@@ -20,8 +20,8 @@ from dojo_core.targets.registry import backend
 
 
 def start_screen(games: Games, player: Player) -> Json:
-    """Cards of the kernels, saved games, recorded lines, the puzzle of the day, packages that cannot be used; the player's errors
-    are of what was tried last, the draft is of the text that is being typed."""
+    """Cards of the kernels, saved games, recorded lines, the puzzle of the day, packages that cannot be used;
+    the player's errors are of what was tried last, the draft is of the text that is being typed."""
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
