@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dojo_core.cli import app, main
 from dojo_core.cli.commands import COMMANDS, Command
-from dojo_core.cli.foreign import READERS
+from dojo_core.cli.foreign import READERS, RUNS
 from dojo_core.package_data import document
 
 __all__ = ["COMMANDS", "app", "main"]
 
 READERS[".pt2"] = ("learn", "agents.torch_backend.exported:graph_of_file")
+RUNS.append("agents.puzzles.sources:sources")
 
 COMMANDS |= {
     "pass": Command(

@@ -272,5 +272,7 @@ def test_games_are_found_in_logs_recordings_evidence_and_lines(tmp_path: Path) -
         ("a run of by hand", "cpu"),
     ]  # fmt: skip
     assert [str(each.move) for each in found[0].game.main_line(0)[1:]] == fast["line"]
+    begun = CliRunner().invoke(app, ["study", "begin", str(log)])
+    assert "# relu 4x8: a run of annealing-edges" in begun.output and "vectorize y@2" in begun.output
     with pytest.raises(NoSource, match="neither a file nor a line"):
         list(sources("no-such-line"))

@@ -97,16 +97,23 @@ def played(game: Game, moves: Iterator[str] | list[str]) -> Game:
 def _of_log(path: Path) -> Iterator[Source]:
     """The best lines of the runs in a log or a recording, each agent and kernel once."""
     try:
-        spec = recording.read(path).spec
+        told = recording.read(path)
     except ValueError:
         yield from _of_runs(path)
         return
-    told = recording.read(path)
-    game = Game.from_text(spec.game)
+    source = of_recording(told)
+    if source is not None:
+        yield source
+
+
+def of_recording(told: recording.Recording) -> Source | None:
+    """The game that a run's fastest program was reached by; None where none was timed."""
     timed = [entry for entry in told.entries if entry.status == "ok" and entry.seconds]
-    if timed:
-        best = min(timed, key=lambda entry: entry.seconds or 0.0)
-        yield Source(f"a run of {spec.agent}", played(_begin(game), list(best.moves)))
+    if not timed:
+        return None
+    best = min(timed, key=lambda entry: entry.seconds or 0.0)
+    game = played(_begin(Game.from_text(told.spec.game)), list(best.moves))
+    return Source(f"a run of {told.spec.agent}", game)
 
 
 def _begin(game: Game) -> Game:

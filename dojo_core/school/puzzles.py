@@ -144,7 +144,7 @@ class Miner:
         if not RARE < len(legal) <= MOST_MOVES:
             return None
         ends = {str(move): _after(game, program, str(move)) for move in legal}
-        known = next((each for each in source.times if program.hash in each.speeds), None)
+        known = next((each for each in source.times if _complete(each, program, ends)), None)
         if known is not None:
             machine, date = (known.key, known.machine), known.date
             speeds: Mapping[str, Speed] | None = gains_of([known], program.hash).by_program
@@ -197,6 +197,12 @@ class Miner:
                 end for end in ends if end.hash in speeds and speeds[end.hash].high * CLEAR >= self.gain
             ]
         return None
+
+
+def _complete(times: Times, program: Program, ends: Mapping[str, Program]) -> bool:
+    """Is every legal move of a position timed, or known not to run?"""
+    rows = times.speeds.get(program.hash, {})
+    return all(end.hash in rows or end.hash in times.failed for end in ends.values())
 
 
 def _sure(speed: Speed) -> Speed:
