@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from agents.puzzles.sources import NoSource, sources
+from agents.puzzles.sources import sources
 from agents.puzzles.tries import AGENTS, tries
 from dojo_core.cli.schooling import read_lessons
 from dojo_core.cli.terminal import (
@@ -94,10 +94,10 @@ def mine(
                 for puzzle in miner.mine(source, min(each, count - len(found))):
                     found.append(puzzle)
                     _write(to, found)  # what is found stays, also where the rest is given up
-    except NoSource as fault:
-        raise Failure(str(fault)) from None
     except TextError as fault:
         raise Failure(f"{name}: {text_fault(fault)}") from None
+    except ValueError as fault:  # no such file, line or shape
+        raise Failure(str(fault)) from None
     finally:
         miner.close()
     if not found:
