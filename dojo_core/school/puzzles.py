@@ -96,8 +96,7 @@ class Miner:
 
     def mine(self, source: Source, most: int) -> Iterator[Puzzle]:
         """So many puzzles of a game's main line at most, none that is like one that was found before: the
-        same position, or the same right moves of the same kernel.
-        """
+        same position, or the same right moves of the same kernel."""
         found = 0
         for ply, position in self._candidates(source):
             if found == most:
@@ -176,9 +175,10 @@ class Miner:
         speeds: dict[str, Speed] = {}
         waiting = list(ends)
         for _ in range(LOOKS):
+            looked_at = {end.hash for end in waiting}
             for each in measurer.measure(workload, waiting, Effort.QUICK, against=against):
                 name = each.program_hash
-                if each.seconds is None or not each.verified or name not in {end.hash for end in waiting}:
+                if each.seconds is None or not each.verified or name not in looked_at:
                     continue
                 if against is None:
                     value = here.seconds / each.seconds
