@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dojo_core.cli import app, main
 from dojo_core.cli.commands import COMMANDS, Command
-from dojo_core.cli.foreign import READERS
+from dojo_core.cli.foreign import READERS, RUNS
+from dojo_core.package_data import document
 
 __all__ = ["COMMANDS", "app", "main"]
 
 GOES_ON = "A run that was stopped goes on where it was."
 READERS[".pt2"] = ("learn", "agents.torch_backend.exported:graph_of_file")
+RUNS.append("agents.puzzles.sources:sources")
 
 COMMANDS |= {
     "pass": Command(
@@ -20,6 +22,10 @@ COMMANDS |= {
         "agents.commands:tune",
         f"Let an agent make kernels fast. {GOES_ON}",
         measures=True,
+    ),
+    "puzzles": Command(
+        "agents.puzzles.commands:puzzles",
+        f"Puzzles of one move, from games and runs: mine, check and rate them ({document('lessons.md')}).",
     ),
     "library": Command(
         "agents.operators.commands:library",

@@ -17,6 +17,7 @@ from dojo_core.game import Game
 from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
 from dojo_core.study.page import study_page
+from dojo_core.study.reports import of_report, report_of
 from dojo_core.study.serving import StudyServer, Unbuilt
 from dojo_core.study.sheets import packed, study_data
 from dojo_core.study.study import Study, is_study, read_study
@@ -283,3 +284,34 @@ def test_a_study_of_the_dojo_is_sound_and_each_of_its_positions_has_a_time(file:
         if position.program.hash not in times.seconds and position.program.hash not in times.failed
     ]
     assert not untimed, f"take them anew: dojo study time {file}"
+
+
+def test_a_row_of_a_benchmark_and_a_comparison_become_studies() -> None:
+    """Of a comparison each of ours whose moves are known is a chapter; of a benchmark the line it timed."""
+    entries = [
+        {"name": "ours: line", "status": "ok", "min": 2e-6},
+        {"name": "PyTorch eager", "status": "ok", "min": 1e-6},
+        {"name": "JAX", "status": "missing", "message": "JAX is not installed."},
+    ]
+    row = {
+        "kernel": "relu", "shape": "4x64", "policy": "reassoc", "rounds": 5, "machine_summary": "A machine",
+        "line": ["split_scope y@1 4"], "program": "", "entries": entries,
+    }  # fmt: skip
+    document = {"time": "2026-11-27T10:00:00Z", "reports": [row, {**row, "shape": "8x64"}]}
+    with pytest.raises(TextError, match="2 rows are meant") as meant:
+        report_of(json.dumps(document), "relu")
+    assert meant.value.remedy == "Name one by --row: relu:4x64, relu:8x64."
+    chosen = report_of(json.dumps(document), "relu:8x64")
+    study = read_study(of_report(chosen, "Ann"), Path("relu.md"))
+    assert [chapter.title for chapter in study.chapters] == ["The times", "Ours: line"]
+    assert study.title == "relu 8x64, side by side" and study.chapters[1].game.shape == "8x64"
+    played = {
+        "start": {"line": [], "policy": "reassoc"},
+        "mine": {"line": ["unroll y@0"], "policy": "strict"},
+    }
+    own = {**row, "kernel": "two", "shape": ""}
+    text = of_report({**chosen, "reports": [own], "programs": played, "spec": {"start": PROGRAM}})
+    assert text.index("PyTorch eager  1 µs") < text.index("ours: line") < text.index("JAX is not installed.")
+    (_, chapter) = read_study(text, Path("own.md")).chapters
+    assert (chapter.title, chapter.game.policy) == ("Ours: mine", "strict")
+    assert [str(position.move) for position in chapter.game.line()[1:]] == ["unroll y@0"]

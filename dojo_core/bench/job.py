@@ -35,11 +35,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Resolved:
-    """An entry's program, and the moves that lead to it, None where they are not known."""
+    """An entry's program, and how many moves lead to it, None where that is not known; ``line`` are these
+    moves, of an entry that was played here."""
 
     entry: Entry
     moves: int | None
     policy: str
+    line: tuple[str, ...] = ()
 
 
 def resolve(game: Game, wanted: dict[str, Any]) -> Resolved:
@@ -67,8 +69,9 @@ def resolve(game: Game, wanted: dict[str, Any]) -> Resolved:
         replay.goto(replay.main_line(0)[-1].id)
     else:
         raise ValueError(f"There is no kind of entry {kind!r}.")
-    moves = len(replay.line()) - 1
-    return Resolved(Entry(name, replay.current.program, counted(moves, "move")), moves, replay.policy)
+    moves = tuple(str(position.move) for position in replay.line()[1:])
+    entry = Entry(name, replay.current.program, counted(len(moves), "move"))
+    return Resolved(entry, len(moves), replay.policy, moves)
 
 
 def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
@@ -99,6 +102,8 @@ def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
         each.entry.name: {
             "text": each.entry.program.text,
             "moves": each.moves,
+            "line": list(each.line),
+            "policy": each.policy,
             "hash": each.entry.program.hash,
         }
         for each in resolved

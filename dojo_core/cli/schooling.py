@@ -53,7 +53,7 @@ Files = Annotated[
 ]
 
 
-def _lessons(files: list[Path] | None) -> tuple[list[Lesson], list[tuple[Path, str]]]:
+def read_lessons(files: list[Path] | None) -> tuple[list[Lesson], list[tuple[Path, str]]]:
     """(lessons that can be read, the others with what is wrong)."""
     paths: list[Path] = []
     for file in files or [LESSONS_FOLDER]:
@@ -98,7 +98,7 @@ def check_lessons(files: Files = None) -> None:
 
     Example: [bold]dojo lesson check my-lessons/01-scopes.md[/bold]
     """
-    lessons, unread = _lessons(files)
+    lessons, unread = read_lessons(files)
     bad = len(unread)
     for path, message in unread:
         out.print(f"{path}: {message}", style="red", soft_wrap=True, markup=False)
@@ -128,7 +128,7 @@ def measure_lessons(
 
     Example: [bold]dojo lesson measure my-lessons/puzzles.md[/bold]
     """
-    lessons, unread = _lessons(files)
+    lessons, unread = read_lessons(files)
     for path, message in unread:
         raise Failure(f"{path}: {message}")
     bad = 0

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from dojo_core.cli.foreign import games_of_runs
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import (
     Failure,
@@ -36,6 +37,8 @@ study = typer.Typer(
     no_args_is_help=True,
     help=f"Studies: games with words, built into pages that open anywhere ({document('studies.md')}).",
 )
+
+RESULTS = (".json", ".jsonl", ".jsonl.gz")  # of benchmarks and comparisons, and of agents' runs
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A study: a Markdown file.")]
 
@@ -193,24 +196,59 @@ def serve(
         server.server_close()
 
 
+def _of_results(file: Path, row: str, authors: str, target: str) -> str:
+    """A study of an agent's run, of a benchmark's row or of a comparison. Raises Failure."""
+    from dojo_core.study.reports import of_report, report_of
+    from dojo_core.study.writing import of_game
+
+    if not file.is_file():
+        raise Failure(f"There is no file {file}.")
+    try:
+        if file.suffix == ".json":
+            return of_report(report_of(read_file(file, most=32 << 20), row), authors=authors)
+        games = games_of_runs(file, target)
+    except TextError as error:
+        raise Failure(f"{file}: {text_fault(error)}") from None
+    except ValueError as fault:
+        raise Failure(str(fault)) from None
+    fitting = [game for game in games if not row or row in (game.kernel, f"{game.kernel}:{game.shape}")]
+    if len(fitting) != 1:
+        there = sorted({f"{game.kernel}:{game.shape}" for game in games})
+        raise Failure(
+            f"{file} has {counted(len(fitting), 'such run')}: name one by --row, of {', '.join(there)}."
+        )
+    return of_game(fitting[0], authors=authors)
+
+
 @study.command("begin")
 @plain_errors
 def begin(
     source: Annotated[
-        str, typer.Argument(metavar="GAME", help="A game's file, or the name of a recorded line.")
+        str,
+        typer.Argument(
+            metavar="FROM",
+            help="A game's file, the name of a recorded line, a log or a recording of an agent's run "
+            "(.jsonl), or a benchmark or a comparison (.json).",
+        ),
     ],
     to: Annotated[Path | None, typer.Option("--to", help="The study to write; default: print it.")] = None,
+    row: Annotated[
+        str, typer.Option("--row", help="Of a benchmark, or of runs: softmax, or softmax:1024x512.")
+    ] = "",
     authors: Annotated[str, typer.Option("--authors", help="Who tells it: names, with commas.")] = "",
     target: Annotated[str, typer.Option("--target", help="Of the recorded line.")] = DEFAULT_TARGET,
 ) -> None:
-    """Begin a study from a game, an agent's run or a recorded line: its moves, for you to put words between.
+    """Begin a study from a game, a recorded line, an agent's run, a benchmark's row or a comparison: its
+    moves and times, for you to put words between.
 
     Example: [bold]dojo study begin softmax --to my-softmax.md[/bold]
     """
     from dojo_core.study.writing import of_game, of_line
 
     lines = recorded_lines(target)
-    if source in lines:
+    if Path(source).name.endswith(RESULTS):
+        text = _of_results(Path(source), row, authors, target)
+    elif source in lines:
         text = of_line(source, lines[source], authors)
     else:
         path = Path(source)

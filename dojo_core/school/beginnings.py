@@ -30,7 +30,7 @@ def policy_of(section: Section, otherwise: str) -> str:
 def from_program(part: Part, policy: str, on: str = DEFAULT_TARGET) -> Game:
     """A game on the program that a block holds. Raises TextError with the line in the file."""
     program = at_line(part.line, lambda: parse("\n".join(part.body)))
-    fault = program_fault(program, policy=policy, source="\n".join([""] * part.line + part.body))
+    fault = program_fault(program, on, policy, "\n".join([""] * part.line + part.body))
     if fault is not None:
         raise TextError(fault, "Correct the program.", part.line)
     return Game.new(program, policy=policy, target=on)

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from dojo_core.game import Game, GameFull
 from dojo_core.measure.measurement import Measurement, seconds_text
 from dojo_core.moves import REGISTRY, IllegalMove, MoveSyntax, apply, legal_moves, why
+from dojo_core.program.expressions import TextError
 from dojo_core.program.tree import Program
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.goals import TOLERANCE, Goal
-from dojo_core.school.lesson import TRY, Lesson, Step
+from dojo_core.school.lesson import TRY, Lesson, Origin, Step
+from dojo_core.school.puzzles import MOST_RIGHT
 from dojo_core.targets.cpu.measurer import Effort, Measurer, Workload
 
 HINTS = 2  # levels of help that a step with a goal has at least
@@ -100,6 +102,10 @@ def _check_step(step: Step, puzzle: bool) -> Iterator[Fault]:
         yield fault(
             f"the solution does not reach {goal.text!r} ({state})", "Correct the solution or the goal."
         )
+    if step.asked is not None:
+        yield from _check_answers(step, step.asked, fault)
+    if step.origin is not None:
+        yield from _check_origin(step, step.origin, fault)
     if puzzle:
         yield from _check_puzzle(step, fault)
 
@@ -120,6 +126,34 @@ def solves(step: Step, game: Game) -> bool:
     return not unreached(step, game)
 
 
+def _check_answers(step: Step, asked: float, fault: Callable[[str, str], Fault]) -> Iterator[Fault]:
+    """Of a puzzle of one move: what its moves gain is recorded, and leaves none of them open."""
+    gains = step.gains.by_program if step.gains is not None else {}
+    if not gains:
+        yield fault(
+            "what its moves gain is not recorded", "Mine it: dojo puzzles mine, with the file beside."
+        )
+        return
+    right = [gain for gain in gains.values() if gain.low >= asked]
+    if any(gain.low < asked <= gain.high for gain in gains.values()):
+        yield fault(f"the noise leaves open whether a move gains {asked:g} times", "Ask for more, or less.")
+    if len(right) > MOST_RIGHT:
+        yield fault(
+            f"{len(right)} moves gain {asked:g} times", "Ask for more: guessing is no way to solve it."
+        )
+
+
+def _check_origin(step: Step, origin: Origin, fault: Callable[[str, str], Fault]) -> Iterator[Fault]:
+    """The game that a puzzle was found in leads to its position."""
+    try:
+        game = origin.game()
+    except (TextError, ValueError) as stopped:
+        yield fault(f"its game stops: {stopped}", "Correct the block game, or leave it out.")
+        return
+    if game.current.program.hash != step.begin.current.program.hash:
+        yield fault("its game does not lead to its position", "Correct the number behind ```game.")
+
+
 def _check_puzzle(step: Step, fault: Callable[[str, str], Fault]) -> Iterator[Fault]:
     """A puzzle is not solved by the first idea, nor by any move alone."""
     if not step.first_idea:
@@ -134,6 +168,8 @@ def _check_puzzle(step: Step, fault: Callable[[str, str], Fault]) -> Iterator[Fa
         else:
             if solves(step, game):
                 yield fault("the first idea solves it", "Ask for more, or name another first idea.")
+    if step.asked is not None:
+        return
     if all(goal.measured or goal.kept for goal in step.goals):  # only a clock can say: measure --greedy
         return
     for move, program in single_moves(step):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from dojo_core.measure.speed import Speed
 from dojo_core.moves import MoveSyntax, why
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import NoSuchPlace, Place, leaf_at
@@ -33,7 +34,8 @@ class Situation:
     """What a goal is asked about: a position, where the step began, and what happened between.
 
     ``tried`` are the moves that the player asked for and that were refused; ``speed_up`` is the start's time
-    over this position's, None while one of them is not measured.
+    over this position's, None while one of them is not measured; ``gain`` what the first move gained by
+    itself, None where that is not known.
     """
 
     program: Program
@@ -43,6 +45,7 @@ class Situation:
     policy: str = "reassoc"
     tried: frozenset[str] = frozenset()
     speed_up: float | None = None
+    gain: Speed | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class Form:
 
 
 FORMS: list[Form] = []
+FIRST_MOVE = "the first move gains X times"  # of a puzzle of one move
 
 _NAME = r"[A-Za-z_]\w*"
 _OPERATION = rf"({_NAME}(?:#\d{{1,3}})?|the\s+reader\s+of\s+{_NAME})"
@@ -370,3 +374,15 @@ def _faster(at: Situation, factor: str) -> Seen:
     if at.speed_up is None:
         return Seen(None, "not measured yet")
     return Seen(at.speed_up >= float(factor) * (1 - TOLERANCE), f"now {at.speed_up:.2f} times")
+
+
+@form(
+    FIRST_MOVE,
+    "the move played first makes the start so much faster by itself, as recorded, or by the target's model",
+)
+def _gains(at: Situation, factor: str) -> Seen:
+    if not at.moves:
+        return Seen(False)
+    if at.gain is None:
+        return Seen(False, "what this move gains is not recorded: it is none of those that are asked for")
+    return Seen(at.gain.low >= float(factor), f"it gains {at.gain.value:.2f} times")

@@ -8,31 +8,39 @@ is run.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dojo_core.game import Game
+from dojo_core.line import read_line
+from dojo_core.measure.speed import Speed
 from dojo_core.moves import IllegalMove, MoveSyntax
+from dojo_core.opening import named_game
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.recipes import RECIPES, play
 from dojo_core.school.beginnings import at_line, from_line, from_program, play_move, policy_of
-from dojo_core.school.goals import Goal, Situation, read_goal
+from dojo_core.school.gains import Gains, gains_beside, gains_of, puzzle_key
+from dojo_core.school.goals import FIRST_MOVE, Goal, Situation, read_goal
 from dojo_core.school.pictures import drawn
 from dojo_core.school.prose import Block, Span, Terms, blocks, slug, spans
 from dojo_core.school.questions import Question, read_question
 from dojo_core.school.sections import Part, Section, sections
+from dojo_core.study.times import Times
+from dojo_core.targets.registry import names as target_names
 
 TRY = "try "  # before a move of a solution that is refused, and is to be refused
 LARGEST = 128 * 1024  # characters of a file
 MOST_STEPS = 40
 
 _LESSON_FACTS = ("kind", "about")
-_STEP_FACTS = ("policy", "gain", "measure")
+_STEP_FACTS = ("policy", "target", "gain", "measure", "source")
 BLOCKS = (
     "program", "line", "moves", "goal", "question", "hint", "solution", "first-idea", "note", "done", "text",
-    "tree",
+    "tree", "game",
 )  # fmt: skip
 
 
@@ -45,6 +53,30 @@ class Note:
 
     def fits(self, move: str) -> bool:
         return move == self.about or move.split(" ")[0] == self.about
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The game that a puzzle was found in. ``words`` say whose; ``line`` has its moves as a line file does,
+    ``ply`` of which lead to the puzzle's position."""
+
+    words: str
+    line: str
+    ply: int
+
+    def game(self) -> Game:
+        """The whole game, its cursor at the puzzle's position. Raises TextError or ValueError where its
+        moves do not lead there."""
+        line = read_line(self.line)
+        if line.kernel is None:
+            raise TextError("the game names no kernel", "Write: kernel softmax, and: shape 1024x512.")
+        game = named_game(line.kernel, line.shape, line.target, line.policy)
+        line.play(game)
+        main = game.main_line(0)
+        if len(main) <= self.ply:
+            raise ValueError(f"only {len(main) - 1} of its moves apply")
+        game.goto(main[self.ply].id)
+        return game
 
 
 @dataclass(frozen=True)
@@ -65,6 +97,20 @@ class Step:
     done: list[Block]
     gain: float | None  # how many times faster the solution is at least; checked by measuring
     measure: bool  # are times shown?
+    origin: Origin | None = None
+    gains: Gains | None = None  # of a puzzle of one move: what its moves gain
+
+    @property
+    def asked(self) -> float | None:
+        """Of a puzzle of one move, what that one gains at least."""
+        asked = [float(g.arguments[0]) for g in self.goals if g.form.words == FIRST_MOVE and not g.negated]
+        return asked[0] if asked else None
+
+    @property
+    def key(self) -> str:
+        """Names a puzzle by its position, wherever it stands."""
+        begin = self.begin
+        return puzzle_key(begin.current.program.hash, begin.target, begin.policy)
 
     @property
     def measured(self) -> bool:
@@ -77,13 +123,26 @@ class Step:
             program, self.begin.kernel, self.begin.shape, self.begin.target, self.begin.policy, self.title
         )
 
+    def first_gain(self, game: Game) -> Speed | None:
+        """What the first move of a game that began here gains, as far as it is recorded."""
+        line = game.line()
+        if len(line) < 2 or self.gains is None:
+            return None
+        return self.gains.by_program.get(line[1].program.hash)
+
     def situation(
-        self, game: Game, tried: frozenset[str] = frozenset(), speed_up: float | None = None
+        self,
+        game: Game,
+        tried: frozenset[str] = frozenset(),
+        speed_up: float | None = None,
+        gain: Speed | None = None,
     ) -> Situation:
-        """What the goals are asked about, at the cursor of a game that began here."""
+        """What the goals are asked about, at the cursor of a game that began here. ``gain``: what is known of
+        its first move beside the record."""
         return Situation(
-            game.current.program, game.start, len(game.line()) - 1, game.target, game.policy, tried, speed_up
-        )
+            game.current.program, game.start, len(game.line()) - 1, game.target, game.policy, tried, speed_up,
+            gain or self.first_gain(game),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,7 +161,7 @@ class Lesson:
 
 
 def read_lesson(text: str, path: Path, terms: Terms | None = None) -> Lesson:
-    """A lesson from its text; ``path`` gives its id and where its pictures lie.
+    """A lesson from its text; ``path`` gives its id and where its pictures and what moves gain lie.
 
     Raises TextError with the line and what to do. Solutions are not played here (check.py does).
     """
@@ -127,7 +186,7 @@ def read_lesson(text: str, path: Path, terms: Terms | None = None) -> Lesson:
         raise TextError("there is no step", "Each step begins with a heading: ## Title.", head.line)
     if len(steps) > MOST_STEPS:
         raise TextError(f"more than {MOST_STEPS} steps", "Make two lessons of it.", steps[MOST_STEPS].line)
-    reader = _Steps(path, terms, kind == "puzzles")
+    reader = _Steps(path, terms, kind == "puzzles", gains_beside(path))
     read = tuple(reader.step(section) for section in steps)
     about = spans(head.facts["about"][1], Terms({}), set(), head.facts["about"][0])
     return Lesson(path.stem, head.title, about, kind == "puzzles", read, str(path))
@@ -136,8 +195,8 @@ def read_lesson(text: str, path: Path, terms: Terms | None = None) -> Lesson:
 class _Steps:
     """Reads steps in order: one without a position goes on where the one before it ends."""
 
-    def __init__(self, path: Path, terms: Terms, puzzles: bool) -> None:
-        self.path, self.terms, self.puzzles = path, terms, puzzles
+    def __init__(self, path: Path, terms: Terms, puzzles: bool, times: Sequence[Times]) -> None:
+        self.path, self.terms, self.puzzles, self.times = path, terms, puzzles, times
         self.end: Game | None = None
         self.ids: set[str] = set()
 
@@ -188,7 +247,8 @@ class _Steps:
             )
         step = Step(
             name, raw.title, raw.line, text, begin, tuple(goals), question, tuple(hints), solution,
-            _lines(single, "first-idea"), tuple(notes), done, _gain(raw), _measure(raw),
+            _lines(single, "first-idea"), tuple(notes), done, _gain(raw), _measure(raw), _origin(raw, single),
+            gains_of(self.times, begin.current.program.hash),
         )  # fmt: skip
         self.end = _after(step)
         return step
@@ -200,8 +260,9 @@ class _Steps:
         policy = policy_of(raw, self.end.policy if self.end and not self.puzzles else "reassoc")
         if "program" in single and "line" in single:
             raise TextError("a step begins at a program or at a line", "Leave one out.", single["line"].line)
+        on = _target(raw)
         if "program" in single:
-            game = from_program(single["program"], policy)
+            game = from_program(single["program"], policy, on)
         elif "line" in single:
             game = from_line(single["line"], policy if "policy" in raw.facts else None)
         elif self.end is not None and not self.puzzles:
@@ -221,6 +282,23 @@ class _Steps:
 def _lines(single: dict[str, Part], name: str) -> tuple[str, ...]:
     body = single[name].body if name in single else []
     return tuple(" ".join(line.split()) for line in body if line.strip())
+
+
+def _target(raw: Section) -> str:
+    """The target of a step that begins at a program; a line names its own."""
+    number, name = raw.facts.get("target", (0, DEFAULT_TARGET))
+    if name not in target_names():
+        raise TextError(f"there is no target {name!r}", f"The targets: {', '.join(target_names())}.", number)
+    return name
+
+
+def _origin(raw: Section, single: dict[str, Part]) -> Origin | None:
+    if "game" not in single:
+        return None
+    part = single["game"]
+    if not re.fullmatch(r"\d{1,4}", part.words):
+        raise TextError("a game says how many of its moves lead here", "Write: ```game 12", part.line)
+    return Origin(raw.fact("source", "a game"), "\n".join(part.body), int(part.words))
 
 
 def _gain(raw: Section) -> float | None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
+from dojo_core.school.daily import daily
 from dojo_core.school.lesson import Lesson, Step
+from dojo_core.school.practice import Place, following, standing, teaches
+from dojo_core.school.ratings import Rating
 from dojo_core.school.review import Finding
 from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service.analysis import words_for
@@ -64,10 +69,50 @@ def lessons(tutor: Tutor, session: TutoringSession) -> Json:
         step = lesson.step(place[1]) if lesson is not None else None
         if lesson is not None and step is not None:
             resume = {"lesson": lesson.id, "step": step.id, "title": f"{lesson.title}: {step.title}"}
+    at = standing(tutor.school, tutor.progress, session.learner)
+    puzzle, following_one = daily(), following(tutor.school, at)
     return {
+        "puzzles": {
+            "rating": rating_words(at.rating)
+            if any(each is not None for each in at.tried.values())
+            else None,
+            "daily": asdict(puzzle) if puzzle is not None else None,
+            "next": _place(following_one),
+        },
         "lessons": [lesson_json(lesson) for lesson in tutor.school.lessons],
         "resume": resume,
         "faults": [{"file": name, "told": told_} for name, told_ in tutor.school.faults],
+    }
+
+
+def rating_words(rating: Rating) -> Json:
+    """A rating as it is told: points, and whether they are sure."""
+    return {"value": round(rating.value), "settled": rating.settled}
+
+
+def _place(place: Place | None) -> Json | None:
+    return None if place is None else {"lesson": place[0].id, "step": place[1].id, "title": place[1].title}
+
+
+def one_move(tutor: Tutor, session: TutoringSession, step: Step) -> Json | None:
+    """Of a puzzle of one move: its rating, what came of it, where it comes from and what to do after it."""
+    if step.asked is None:
+        return None
+    at = standing(tutor.school, tutor.progress, session.learner)
+    lesson, gains = teaches(tutor.school, step), step.gains
+    return {
+        "rating": rating_words(at.of(step)),
+        "yours": rating_words(at.rating),
+        "tried": step.key in at.tried,
+        "solved": at.tried.get(step.key),
+        "agents": tutor.school.ratings.tries.get(step.key, {}),
+        "machine": gains.machine if gains is not None else "",
+        "date": gains.date if gains is not None else "",
+        "origin": step.origin.words if step.origin is not None else "",
+        "next": _place(following(tutor.school, at, step)),
+        "teaches": {**(_place(lesson) or {}), "title": f"{lesson[0].title}: {lesson[1].title}"}
+        if lesson is not None
+        else None,
     }
 
 
@@ -130,6 +175,7 @@ def step_words(tutor: Tutor, session: TutoringSession, lesson: Lesson, step: Ste
         "done": (lesson.id, step.id) in done,
         "after": step.done if reached or (lesson.id, step.id) in done else [],
         "moves": moves,
+        "puzzle": one_move(tutor, session, step),
         "previous": _neighbour(tutor, lesson, step, -1),
         "next": _neighbour(tutor, lesson, step, 1),
     }

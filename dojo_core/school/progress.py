@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dojo_core.measure.database import Database
 from dojo_core.measure.places import data_directory
+from dojo_core.school.ratings import Attempt
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS done (
@@ -24,6 +25,10 @@ CREATE TABLE IF NOT EXISTS games (
 );
 CREATE TABLE IF NOT EXISTS places (
     learner TEXT PRIMARY KEY, lesson TEXT NOT NULL, step TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS attempts (
+    learner TEXT NOT NULL, puzzle TEXT NOT NULL, solved INTEGER, time REAL NOT NULL,
+    PRIMARY KEY (learner, puzzle)
 );
 """
 
@@ -45,6 +50,7 @@ class Progress(Database):
             "done": ("learner", "lesson", "step", "helped", "time"),
             "games": ("learner", "lesson", "step", "game"),
             "places": ("learner", "lesson", "step"),
+            "attempts": ("learner", "puzzle", "solved", "time"),
         }
 
     def _rows(self, query: str, *values: object) -> list[sqlite3.Row]:
@@ -79,3 +85,26 @@ class Progress(Database):
 
     def keep_place(self, learner: str, lesson: str, step: str) -> None:
         self._rows("INSERT OR REPLACE INTO places VALUES (?, ?, ?)", learner, lesson, step)
+
+    def attempt(self, learner: str, puzzle: str, solved: bool | None) -> None:
+        """A puzzle was tried; the first time counts. ``solved`` None: with a hint, which is not rated."""
+        value = None if solved is None else int(solved)
+        self._rows(
+            "INSERT INTO attempts VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            learner,
+            puzzle,
+            value,
+            time.time(),
+        )
+
+    def attempts(self) -> list[Attempt]:
+        """Those that are rated, of all learners, in their order."""
+        rows = self._rows(
+            "SELECT learner, puzzle, solved FROM attempts WHERE solved IS NOT NULL ORDER BY time, rowid"
+        )
+        return [Attempt(learner, puzzle, bool(solved)) for learner, puzzle, solved in rows]
+
+    def tried(self, learner: str) -> dict[str, bool | None]:
+        """The puzzles that a learner has tried, and what came of it."""
+        rows = self._rows("SELECT puzzle, solved FROM attempts WHERE learner = ?", learner)
+        return {puzzle: None if solved is None else bool(solved) for puzzle, solved in rows}

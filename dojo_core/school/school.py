@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dojo_core.measure.places import data_home
 from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
+from dojo_core.school.daily import PUZZLES_FOLDER
 from dojo_core.school.lesson import Lesson, read_lesson
 from dojo_core.school.prose import Span, Terms, slug, spans
+from dojo_core.school.ratings import FILE as RATINGS
+from dojo_core.school.ratings import Ratings, ratings_in
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +96,7 @@ class School:
     lessons: tuple[Lesson, ...]
     glossary: Glossary
     faults: tuple[tuple[str, str], ...] = ()
+    ratings: Ratings = field(default_factory=Ratings)
 
     def lesson(self, name: str) -> Lesson | None:
         return next((lesson for lesson in self.lessons if lesson.id == name), None)
@@ -117,8 +121,12 @@ def glossary_for(folder: Path) -> Glossary:
 
 def stamp() -> tuple[tuple[str, float], ...]:
     """Changes whenever a lesson's file does, so that a teacher sees a lesson as it is now."""
-    files = (path for folder in (LESSONS_FOLDER, teachers_folder()) for path in sorted(folder.glob("*.md")))
+    files = (path for folder in _folders() for path in sorted(folder.glob("*.md")))
     return tuple((str(path), path.stat().st_mtime) for path in files if path.exists())
+
+
+def _folders() -> tuple[Path, ...]:
+    return (LESSONS_FOLDER, PUZZLES_FOLDER, teachers_folder())
 
 
 def open_school(folders: Sequence[Path] | None = None) -> School:
@@ -126,7 +134,14 @@ def open_school(folders: Sequence[Path] | None = None) -> School:
     lessons: dict[str, Lesson] = {}
     faults: list[tuple[str, str]] = []
     glossary = glossary_for(LESSONS_FOLDER)
-    for folder in folders if folders is not None else (LESSONS_FOLDER, teachers_folder()):
+    ratings = Ratings()
+    for folder in folders if folders is not None else _folders():
+        try:
+            found = ratings_in(folder)
+            ratings = Ratings({**found.puzzles, **ratings.puzzles}, ratings.agents or found.agents,
+                              {**found.tries, **ratings.tries})  # fmt: skip
+        except (TextError, OSError, UnicodeDecodeError) as error:
+            faults.append((RATINGS, str(error)))
         try:
             glossary = glossary_for(folder)
         except (TextError, OSError, UnicodeDecodeError) as error:
@@ -143,4 +158,4 @@ def open_school(folders: Sequence[Path] | None = None) -> School:
                 faults.append((path.name, str(error)))
     # Lessons before puzzles, each in the order of their files' names.
     ordered = sorted(lessons.values(), key=lambda lesson: lesson.puzzles)
-    return School(tuple(ordered), glossary, tuple(faults))
+    return School(tuple(ordered), glossary, tuple(faults), ratings)

@@ -12,8 +12,12 @@ from dataclasses import dataclass, field
 
 from dojo_core.game import Game
 from dojo_core.measure.database import DatabaseFault
+from dojo_core.measure.measurement import Workload
+from dojo_core.measure.speed import Speed
+from dojo_core.program.tree import Program
 from dojo_core.school.attempts import Attempt, asks_for, first_astray
 from dojo_core.school.check import Unplayable, played
+from dojo_core.school.gains import computed
 from dojo_core.school.goals import Seen
 from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.progress import Progress
@@ -44,6 +48,7 @@ class TutoringSession:
     step: str = ""
     hints: int = 0
     solution: bool = False
+    blind: bool = False  # at a puzzle of one move that was not tried yet: times would give it away
     chosen: int | None = None  # the answer given last
     answered: bool = False
     tried: set[str] = field(default_factory=set)
@@ -60,7 +65,10 @@ class TutoringSession:
 
     @property
     def secret(self) -> bool:
-        """Are the times of moves kept back? In a review the better move is to be found before it is told."""
+        """Are the times of moves kept back? In a review the better move is to be found before it is told, and
+        at a puzzle of one move the one that gains."""
+        if self.blind:
+            return True
         review = self.review
         if review is None or not any(each.better for each in review.findings):
             return False
@@ -70,6 +78,16 @@ class TutoringSession:
         self.hints, self.solution, self.chosen, self.answered = 0, False, None, False
         self.tried, self.refusal, self.fault = set(), None, ""
         self.first_refused, self.attempt = "", None
+
+
+def _gain(step: Step, after: Program) -> Speed | None:
+    """What a move that leads to a program gains at a puzzle of one move: by a model of the target, now, or as
+    it is recorded."""
+    if step.asked is None or step.gains is None:
+        return None
+    begin = step.begin
+    now = computed(Workload(begin.current.program, None, begin.policy, begin.target), after)
+    return now or step.gains.by_program.get(after.hash)
 
 
 class Tutor:
@@ -101,12 +119,14 @@ class Tutor:
         session.view, session.lesson, session.step = "step", opened.id, chosen.id
         session.forget_help()
         self.progress.keep_place(session.learner, opened.id, chosen.id)
+        session.blind = chosen.asked is not None and chosen.key not in self.progress.tried(session.learner)
         self._open_game(session, opened, chosen)
 
     def leave(self, session: TutoringSession) -> None:
         """Back to the list."""
         self._end_review(session)
         session.view, session.lesson, session.step, session.fault = "list", "", "", ""
+        session.blind = False
         self.service.leave(session.player)
 
     def _end_review(self, session: TutoringSession) -> None:
@@ -181,6 +201,8 @@ class Tutor:
                     session.revealed = min(3, session.revealed + 1)
                 case "to_play":
                     return self.for_play(session)
+                case "origin":
+                    return self.original(session)
                 case kind if session.view == "step":
                     self._at_step(session, kind, at)
         except (Refused, DatabaseFault) as refusal:
@@ -194,10 +216,13 @@ class Tutor:
         _, step = place
         match kind:
             case "hint":
+                self._helped(session, step, None)
                 session.hints = min(len(step.hints), session.hints + 1)
             case "solution":
+                self._helped(session, step, False)
                 session.solution = True
             case "show_me":
+                self._helped(session, step, False)
                 session.solution = True
                 self._play_solution(session, step)
             case "reset":
@@ -232,6 +257,18 @@ class Tutor:
         copy, original = self.service.copied(game.id)
         return self.service.take_in(copy, session.player.owner, once=True, of=original)
 
+    def original(self, session: TutoringSession) -> str | None:
+        """The game that a puzzle was found in, at the puzzle's position, for the page Play. Raises
+        Refused."""
+        place = self.place(session)
+        if place is None or place[1].origin is None:
+            return None
+        try:
+            game = place[1].origin.game()
+        except ValueError as stopped:
+            raise Refused(f"The game cannot be played here: {stopped}") from stopped
+        return self.service.take_in(game, session.player.owner, once=True)
+
     # ------------------------------------------------------------------ what happened on the board
 
     def look(self, session: TutoringSession) -> tuple[list[Seen], bool]:
@@ -250,13 +287,31 @@ class Tutor:
                 session.first_refused = session.first_refused or refused[0]
         if session.refusal is not None and session.refused_at != game.cursor:
             session.refusal = None
-        situation = step.situation(game, frozenset(session.tried), self._speed_up(session, step))
+        tried, line = frozenset(session.tried), game.line()
+        gain = _gain(step, line[1].program) if len(line) > 1 else None
+        situation = step.situation(game, tried, self._speed_up(session, step), gain)
+        self._keep_attempt(session, step, game)
         seen = [goal.look(situation) for goal in step.goals]
         reached = all(each.reached for each in seen) and (step.question is None or session.answered)
         if reached:
             self.progress.finish(session.learner, lesson.id, step.id, session.solution)
         self._tell_witness(session, lesson, step, reached)
         return seen, reached
+
+    def _keep_attempt(self, session: TutoringSession, step: Step, game: Game) -> None:
+        """The first move that was ever played at a puzzle of one move is the attempt."""
+        first = game.children(0)
+        if step.asked is None or not first or not session.blind:
+            return
+        gain = _gain(step, first[0].program)
+        self.progress.attempt(session.learner, step.key, gain is not None and gain.low >= step.asked)
+        session.blind = False
+
+    def _helped(self, session: TutoringSession, step: Step, solved: bool | None) -> None:
+        """Help before the attempt is the attempt: of a hint it is not rated, of the solution it is lost."""
+        if step.asked is not None:
+            self.progress.attempt(session.learner, step.key, solved)
+            session.blind = session.blind and solved is None
 
     def _speed_up(self, session: TutoringSession, step: Step) -> float | None:
         table = session.player.table

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from dojo_core import plugins
 from dojo_core.actions.playing import usable_recipes
 from dojo_core.faults import program_doubt
 from dojo_core.game import Game, Position
 from dojo_core.ownership import watching
 from dojo_core.program.tree import Provenance
+from dojo_core.school.daily import daily
 from dojo_core.service import saved_games
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.games import POLICIES, Games, targets
@@ -17,8 +20,8 @@ from dojo_core.targets.registry import backend
 
 
 def start_screen(games: Games, player: Player) -> Json:
-    """Cards of the kernels, saved games, recorded lines, packages that cannot be used; the player's errors
-    are of what was tried last, the draft is of the text that is being typed."""
+    """Cards of the kernels, saved games, recorded lines, the puzzle of the day, packages that cannot be used;
+    the player's errors are of what was tried last, the draft is of the text that is being typed."""
     groups: dict[str, list[Json]] = {}
     for card in games.cards():
         groups.setdefault(card.group, []).append(
@@ -61,6 +64,7 @@ def start_screen(games: Games, player: Player) -> Json:
             for card in saved_games.cards([game])
         ],
         "lines": lines,
+        "daily": asdict(puzzle) if (puzzle := daily()) is not None else None,
         "faults": plugins.all_faults(),
         "errors": player.errors,
         "draft": player.draft,

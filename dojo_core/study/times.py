@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -134,7 +134,7 @@ def take(
 
     ``advance`` is called after each position. ``limits`` tells of a game what the machine could do at best.
     """
-    times = Times(*_clock(study), datetime.now(UTC).strftime("%Y-%m-%d"))
+    times = Times(*clock_of(study.games), today())
     every = [(game, position) for game in study.games for position in game.positions.values()]
     with ExitStack() as stack:
         measurers = Measurers(None)
@@ -158,9 +158,15 @@ def take(
     return times
 
 
-def _clock(study: Study) -> tuple[str, str]:
-    """What tells this machine from others, and its words; where models alone tell times, it is theirs."""
-    targets = {game.target for game in study.games}
+def today() -> str:
+    """The day as files of times tell it."""
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+def clock_of(games: Iterable[Game]) -> tuple[str, str]:
+    """What tells this machine from others, and its words; where models alone tell the games' times, it is
+    theirs."""
+    targets = {game.target for game in games}
     if all(backend(name).clock().kind == "modelled" for name in targets):
         return "model", " and ".join(sorted(f"model of {backend(name).words.title}" for name in targets))
     machine = this_machine()

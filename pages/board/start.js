@@ -52,7 +52,7 @@ class StartView {
     this.root.replaceChildren(
       el("header", { class: "welcome" }, el("h1", {}, "The Dojo"),
         el("p", {}, "Make a kernel fast, one move at a time. Every move keeps the program's meaning; its measured time is your score. ",
-          el("strong", {}, "Pick a kernel to begin, or paste your own code.")), this.newcomer(start)),
+          el("strong", {}, "Pick a kernel to begin, or paste your own code.")), this.newcomer(start), this.daily(start)),
       el("div", { class: "start-columns" },
         el("div", {}, this.games(start.games), this.settings(start),
           this.kernels(start.groups), this.faults(start.faults)),
@@ -66,6 +66,13 @@ class StartView {
     return el("div", { class: "newcomer" },
       el("button", { class: "primary", type: "button", onclick: () => this.board.send("start", { kernel: first.name, shape: this.fitting[first.name] || first.shape, ...this.chosen() }) }, `Play ${first.name}`),
       el("span", { class: "quiet" }, "A good first game. A first faster program takes some seconds."));
+  }
+
+  /** The puzzle of the day, on the page Learn. */
+  daily({ daily }) {
+    if (!daily) return "";
+    const to = new URLSearchParams({ lesson: daily.lesson, step: daily.step });
+    return el("p", { class: "daily quiet" }, "Puzzle of the day: ", el("a", { href: `learn?${to}`, target: "_self" }, daily.title));
   }
 
   /** All kernels, and a field that leaves those whose name, formula or group has what is typed. */

@@ -11,7 +11,9 @@ import streamlit as st
 from dojo_core.bench.table import Line, as_csv, lines, shown_name
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.program.expressions import TextError
 from dojo_core.service.takeaway import file_name
+from dojo_core.study.reports import of_report
 from pages import shell
 from pages.compare import plots
 from pages.compare.texts import texts
@@ -128,3 +130,15 @@ def _files(document: dict[str, Any], title: str) -> None:
             "JSON", json.dumps(document, indent=1), f"{name}-comparison.json", "application/json",
             on_click="ignore", help="All of it; dojo bench --from shows it again.",
         )  # fmt: skip
+        st.download_button(
+            "A study", lambda: _study(document), f"{name}.md", "text/markdown", on_click="ignore",
+            help="Times, and the moves of ours, as a text to put your words into: dojo study builds it.",
+        )  # fmt: skip
+
+
+def _study(document: dict[str, Any]) -> str:
+    """A study of a comparison, or in its place the sentence why there is none."""
+    try:
+        return of_report(document)
+    except TextError as fault:
+        return f"{fault.message}. {fault.remedy}\n"

@@ -1,5 +1,7 @@
 // The panel: the list of lessons, a step, a review or the games to review, and the glossary over all of them.
 
+const LISTED = 12; // steps of a card that are named; more are numbers
+
 class Glossary {
   constructor(panel) {
     this.panel = panel;
@@ -100,7 +102,7 @@ class Panel {
     return this.data.fault ? el("p", { class: "told refused", role: "alert" }, this.data.fault) : "";
   }
 
-  drawList({ lessons, resume, faults }) {
+  drawList({ lessons, resume, faults, puzzles }) {
     const all = lessons.flatMap((lesson) => lesson.steps);
     const done = all.filter((step) => step.done).length;
     const first = lessons[0];
@@ -115,9 +117,19 @@ class Panel {
             el("span", { class: "quiet" }, `${done} of ${all.length} done`)))),
       this.fault(),
       el("h2", {}, "Lessons"), el("div", { class: "cards" }, ...lessons.filter((l) => !l.puzzles).map((l, n) => this.card(l, n + 1))),
-      el("h2", {}, "Puzzles"), el("p", { class: "about" }, "The first idea does not do it: look for the move that opens the way."),
+      el("h2", {}, "Puzzles"), el("p", { class: "about" }, "The first idea does not do it: look for the move that opens the way. Or find the one move that gains."),
+      this.puzzles(puzzles),
       el("div", { class: "cards" }, ...lessons.filter((l) => l.puzzles).map((l) => this.card(l, null))),
       ...(faults.length ? [el("h2", {}, "Left out"), ...faults.map((f) => el("pre", { class: "told refused mono" }, `${f.file}: ${f.told}`))] : []));
+  }
+
+  /** The puzzle of the day, the one to try next, and how well the learner does. */
+  puzzles({ daily, next, rating }) {
+    const open = (to, words, kind) => to ? el("button", { class: `small ${kind}`, type: "button", onclick: () => this.tell("open", { lesson: to.lesson, step: to.step }) }, words) : "";
+    return el("div", { class: "foot-row practice" },
+      open(daily, daily ? `Puzzle of the day: ${daily.title}` : "", "primary"),
+      open(next, rating ? "One for your rating" : "One to begin with", ""),
+      rating ? el("span", { class: "quiet" }, `Your rating: ${ratingWords(rating)}`) : "");
   }
 
   card(lesson, number) {
@@ -129,7 +141,9 @@ class Panel {
       el("button", { class: "card-title", type: "button", onclick: open() }, el("strong", {}, number ? `${number}. ${lesson.title}` : lesson.title),
         el("span", { class: "quiet" }, `${lesson.done} of ${lesson.steps.length}${lesson.done === lesson.steps.length ? " ✓" : ""}`)),
       el("p", {}, ...this.prose.spans(lesson.about)), bar,
-      el("ol", {}, ...lesson.steps.map((step) => el("li", {}, el("button", { class: "link", type: "button", "data-step": step.id, onclick: open(step.id) },
+      lesson.steps.length > LISTED ? el("div", { class: "dots" }, ...lesson.steps.map((step, at) => el("button", {
+        class: `dot ${step.done ? "done" : ""}`, type: "button", "data-step": step.id, title: step.title,
+        "aria-label": `${step.title}${step.done ? ", done" : ""}`, onclick: open(step.id) }, step.done ? "✓" : String(at + 1)))) : el("ol", {}, ...lesson.steps.map((step) => el("li", {}, el("button", { class: "link", type: "button", "data-step": step.id, onclick: open(step.id) },
         el("span", { class: `mark ${step.done ? "done" : ""}`, "aria-label": step.done ? "done" : "not done" }, step.done ? "✓" : "○"), step.title,
         step.helped ? el("small", { class: "quiet" }, " with the solution") : "")))));
   }

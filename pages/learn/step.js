@@ -1,12 +1,21 @@
 // A step: its text, goals with live check marks, a question, help in levels, and the ways on.
 
+const ratingWords = ({ value, settled }) => `${value}${settled ? "" : "?"}`;
+
+/** How hard a puzzle is, how many tries programs need, and whose times decide. */
+function puzzleFacts({ rating, agents, machine, date }) {
+  const tries = Object.entries(agents).map(([name, count]) => `${name} ${count < 10 ? count.toFixed(1).replace(/\.0$/, "") : Math.round(count)}`);
+  return [`Rated ${ratingWords(rating)}.`, tries.length ? `Tries of programs: ${tries.join(", ")}.` : "",
+    machine ? `Gains: ${machine}, ${date}.` : ""].filter(Boolean).join(" ");
+}
+
 class StepView {
   constructor(panel) {
     this.panel = panel;
     this.prose = panel.prose;
     this.body = el("div", { class: "scroll body", tabindex: "0", "aria-label": "The step's text" });
     this.status = el("div", { class: "visually-hidden", role: "status" });
-    const names = ["head", "text", "question", "goals", "after", "help", "foot"];
+    const names = ["head", "text", "question", "goals", "after", "onward", "help", "foot"];
     this.parts = Object.fromEntries(names.map((name) => [name, new Part()]));
     const { head, foot, ...inside } = this.parts;
     this.body.append(...Object.values(inside).map((part) => part.node));
@@ -20,13 +29,14 @@ class StepView {
     this.key = key;
     const top = this.body.scrollTop;
     const { steps, question, goals, reached, after, refusal, note, hints, solution } = step;
-    const { more_hints: more, can_show: can, moves, done, previous, next } = step;
+    const { more_hints: more, can_show: can, moves, done, previous, next, puzzle } = step;
     const drawn = (name, shown, draw) => this.parts[name].draw([key, ...shown], () => draw.call(this, step));
     drawn("head", [steps], this.head);
-    drawn("text", [], this.text); // what is read does not move
+    drawn("text", [puzzle && puzzle.rating.value], this.text); // what is read does not move
     drawn("question", [question], this.question);
     drawn("goals", [goals, reached], this.goals);
     drawn("after", [after], this.after);
+    drawn("onward", [puzzle, reached, done, moves > 0], this.onward);
     drawn("help", [refusal, note, hints, solution], this.help);
     drawn("foot", [more, hints.length, can, Boolean(solution), moves > 0, done, reached, previous, next], this.foot);
     this.body.scrollTop = fresh ? 0 : top;
@@ -62,6 +72,7 @@ class StepView {
   text(step) {
     return el("div", { class: "text" }, el("h1", {}, step.title), ...this.prose.blocks(step.text),
       step.gain ? el("p", { class: "quiet" }, `Promised: at least ${step.gain} times as fast as the start.`) : "",
+      step.puzzle ? el("p", { class: "quiet" }, puzzleFacts(step.puzzle)) : "",
       step.policy === "reassoc" ? "" : el("p", { class: "quiet" }, `Policy of this step: ${step.policy}.`));
   }
 
@@ -111,6 +122,25 @@ class StepView {
   after(step) {
     if (!step.after.length) return el("div", {});
     return el("div", { class: "after" }, ...this.prose.blocks(step.after));
+  }
+
+  /** Of a puzzle of one move: what came of the attempt, and what to do next. */
+  onward(step) {
+    const { puzzle } = step;
+    if (!puzzle) return el("div", {});
+    const open = (to, words, kind) => el("button", { class: kind, type: "button", onclick: () => this.panel.tell("open", { lesson: to.lesson, step: to.step }) }, words);
+    if (!step.reached && !step.done) {
+      return step.moves ? el("div", { class: "told note", role: "status" }, el("p", {}, "It is another move. Take this one back and try again: only the first try is rated."),
+        el("button", { class: "small", type: "button", onclick: () => this.panel.tell("reset") }, "Back to the position")) : el("div", {});
+    }
+    const came = puzzle.solved === true ? "Solved at the first try." : puzzle.solved === false ? "Not solved at the first try." : "With a hint: not rated.";
+    return el("div", { class: "onward" },
+      el("p", {}, `${came} Your rating: ${ratingWords(puzzle.yours)}.`),
+      el("div", { class: "foot-row" },
+        puzzle.next ? open(puzzle.next, `Next puzzle: ${puzzle.next.title}`, "small primary") : el("span", { class: "quiet" }, "You have tried all puzzles there are."),
+        puzzle.teaches ? open(puzzle.teaches, `Learn it: ${puzzle.teaches.title}`, "small") : "",
+        puzzle.origin ? el("button", { class: "small", type: "button", title: puzzle.origin, onclick: () => this.panel.tell("origin") }, "Go through its game") : ""),
+      puzzle.origin ? el("p", { class: "quiet" }, `From ${puzzle.origin}.`) : "");
   }
 
   foot(step) {

@@ -11,6 +11,7 @@ from dojo_core.measure.catalogue import Row
 from dojo_core.service import Refused
 from dojo_core.service.library import Deleted
 from dojo_core.sharing import Opened
+from dojo_core.study.writing import of_game as study_of
 from pages import shell
 from pages.shared import the_library, the_player, the_service
 
@@ -115,6 +116,11 @@ def row_actions(rows: Sequence[Row], key: str) -> None:
         st.download_button(
             "Records", lambda: library.record_lines(rows), "records.jsonl", "application/jsonl",
             disabled=not rows, key=f"{key}-lines", on_click="ignore", help="As JSON lines, to take along.",
+        )  # fmt: skip
+        st.download_button(
+            "A study", lambda: _file_or_reason(lambda: study_of(library.replayed(rows[0].id).game)),
+            "study.md", "text/markdown", disabled=one is None, key=f"{key}-study", on_click="ignore",
+            help="The record's moves as a text to put your words into: dojo study builds it.",
         )  # fmt: skip
         if st.button("Delete", disabled=not rows, key=f"{key}-delete"):
             delete(lambda: library.delete_records([row.id for row in rows]))

@@ -9,12 +9,14 @@ from contextlib import suppress
 import streamlit as st
 
 from agents.jobs import JobRefused, JobView
+from agents.jobs.recording import read
 from pages import shell
 from pages.jobs import checked, keep, the_jobs
 from pages.runs import notice_changes
 from pages.watch.component import Action, draw, looks
 from pages.watch.hand import NotOpened, opened
 from pages.watch.lanes import Lane, Look, from_one_start, taken_over
+from pages.watch.studying import study_buttons
 
 POLL = 1.0  # seconds between two looks while an agent plays
 AFTER = 3.0  # seconds in which what was pressed shows
@@ -63,6 +65,7 @@ def page(runs: Sequence[str]) -> None:
                 key=f"save_{view.spec.id}",
                 on_click="ignore",
             )
+    study_buttons([read(jobs.file(view.spec.id)) for view in views if view.state == "done"])
 
 
 def _going_on(views: Sequence[JobView]) -> bool:

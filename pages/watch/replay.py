@@ -18,6 +18,7 @@ from pages.shared import the_service
 from pages.watch.component import Action, draw, looks
 from pages.watch.hand import NotOpened, opened
 from pages.watch.lanes import Lane, Look, taken_over
+from pages.watch.studying import study_buttons
 
 PACE = 2.0  # seconds for a step, unless chosen otherwise
 LOOKS = 0.4  # seconds between two looks while it plays
@@ -72,6 +73,7 @@ def page(names: Sequence[str]) -> None:
         st.error("There is no recording of this name here. It may have been deleted: choose one on Watch.")
         return
     show(recordings)
+    study_buttons(recordings)
 
 
 def show(recordings: Sequence[Recording], key: str = "") -> None:

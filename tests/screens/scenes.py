@@ -216,6 +216,14 @@ def puzzle(page: Any) -> None:
     page.wait_for_selector(".row[data-move]")
 
 
+def one_move(page: Any) -> None:
+    """A puzzle of one move, after a wrong answer."""
+    page.locator("[data-lesson='snitch-lines'] .dot").first.click()
+    page.wait_for_selector(".row[data-move]")
+    page.locator(".row[data-move^='interchange'] >> text=Apply").first.click()
+    page.wait_for_selector(".told.note")
+
+
 def halfway(page: Any) -> None:
     """A recording, some way in."""
     page.click(".replay >> text=Pause")
@@ -379,6 +387,7 @@ SCENES = (
     Scene("learn-done", "learn", step("one-loop-for-both", solved)),
     Scene("learn-word", "learn", step("one-line-one-loop", clicks("button.term"))),
     Scene("learn-puzzle", "learn", puzzle),
+    Scene("learn-one-move", "learn", one_move),
     Scene("learn-games", "learn", query="&review=nothing"),
     Scene("learn-review", "learn", query="&review=GAME"),
     Scene("class", "class", game=False),
