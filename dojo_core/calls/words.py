@@ -8,7 +8,6 @@ from typing import Annotated, TypeVar
 
 from dojo_core.calls.call import CallFault
 from dojo_core.game import Game, Position
-from dojo_core.measure.measurement import seconds_text
 from dojo_core.service.queue import Outcome
 from dojo_core.targets.registry import backend
 
@@ -68,8 +67,7 @@ def ply(game: Game, position: int) -> int:
 
 def number_text(target: str, seconds: float) -> str:
     """A target's number as a person reads it: ``1.83 ms``, or ``12,345 cycles``."""
-    clock = backend(target).clock()
-    return seconds_text(seconds) if clock.unit == "seconds" else f"{1e9 * seconds:,.0f} {clock.unit}"
+    return backend(target).clock().text(seconds)
 
 
 def outcome_text(target: str, outcome: Outcome | None) -> str:
