@@ -36,7 +36,7 @@ WITH_AN_EXAMPLE = (
     "time",
     "bench",
     "export",
-    "story",
+    "study",
     "app",
 )
 LINE = (

@@ -24,7 +24,7 @@ from dojo_core.cli.waiting import measures
 from dojo_core.faults import text_fault
 from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
-from dojo_core.line import recorded_lines
+from dojo_core.line import read_line, recorded_lines
 from dojo_core.package_data import data_path, document
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
@@ -257,7 +257,7 @@ def serve(
 @plain_errors
 def begin(
     source: Annotated[
-        str, typer.Argument(metavar="GAME", help="A game's file, or the name of a recorded line.")
+        str, typer.Argument(metavar="GAME", help="A game's or a line's file, or a recorded line's name.")
     ],
     to: Annotated[Path | None, typer.Option("--to", help="The study to write; default: print it.")] = None,
     authors: Annotated[str, typer.Option("--authors", help="Who tells it: names, with commas.")] = "",
@@ -267,7 +267,7 @@ def begin(
 
     Example: [bold]dojo study begin softmax --to my-softmax.md[/bold]
     """
-    from dojo_core.study.writing import of_game, of_line
+    from dojo_core.study.writing import of_game, of_line, of_own_line
 
     lines = recorded_lines(target)
     if source in lines:
@@ -280,10 +280,14 @@ def begin(
                 f"the lines are {', '.join(sorted(lines))}."
             )
         game_text = read_file(path)
-        if kind_of(game_text) != "game":
-            raise Failure(f"{path} is no game: save one on Play, or with dojo play --record.")
+        kind = kind_of(game_text)
+        if kind not in ("game", "line"):
+            raise Failure(f"{path} is no game and no line: save one on Play, or with dojo play --save.")
         try:
-            text = of_game(Game.from_text(game_text), authors=authors)
+            if kind == "line":
+                text = of_own_line(read_line(game_text, path.stem), authors)
+            else:
+                text = of_game(Game.from_text(game_text), authors=authors)
         except TextError as error:
             raise Failure(f"{path}: {text_fault(error)}") from None
     if to is None:

@@ -42,11 +42,11 @@ def markdown(study: Study, every: Sequence[Times], source: str, stem: str) -> Ex
         f"# {study.title}",
         "",
         _spans(study.about),
-        *([""] + [f"By {', '.join(study.authors)}."] if study.authors else []),
+        *(["", f"By {', '.join(study.authors)}."] if study.authors else []),
         "",
         *_machines(every),
-        f"`dojo study serve {source}` shows it as a page to go through: with code, assembly and legal moves at "
-        "each position, and its questions to answer.",
+        f"`dojo study serve {source}` shows it as a page to go through: with code, assembly and legal moves "
+        "at each position, and its questions to answer.",
     ]
     for chapter in study.chapters:
         lines += ["", f"## {chapter.title}", *page.chapter(chapter)]
@@ -117,7 +117,7 @@ class _Page:
                 lines += self._words(chapter, passage.at)
         last = chapter.game.positions[chapter.ends].program
         if last.hash != self.shown:
-            lines += ["", "### The end", "", *_program(last)]
+            lines += ["", "### The program at the end", "", *_program(last)]
             self.shown = last.hash
         return lines
 
@@ -214,7 +214,9 @@ class _Page:
         self.pictures[name] = plot(chapter.title, moves, seconds, bands, told)
         machine = f" ({self.every[0].machine})" if len(self.every) > 1 else ""
         start, end = seconds[0], seconds[-1]
-        gain = f": from {told(start)} to {told(end)}, {start / end:.3g} times as fast" if start and end else ""
+        gain = (
+            f": from {told(start)} to {told(end)}, {start / end:.3g} times as fast" if start and end else ""
+        )
         plural = "s" if len(moves) > 1 else ""
         return [
             "", f"![Time after each move]({name})", "",
