@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.moves.examples import WIDE
-from dojo_core.moves.legality import target_named
 from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import Target
@@ -29,6 +28,7 @@ from dojo_core.study.sheets import packed, study_data
 from dojo_core.study.study import Study, is_study, read_study
 from dojo_core.study.times import Times, chosen, joined, read_times, times_file, write_times
 from dojo_core.study.writing import of_game
+from dojo_core.targets.registry import target
 from tests.goldens import Golden
 
 PROGRAM = """\
@@ -237,7 +237,7 @@ def test_packing_gives_back_what_was_packed() -> None:
 def test_the_server_answers_this_machine_alone_and_tells_what_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("a", encoding="utf-8")
-    texts = iter(["<p>page</p>", Unbuilt("line 1: <no> study")])
+    texts: Iterator[str | Unbuilt] = iter(["<p>page</p>", Unbuilt("line 1: <no> study")])
 
     def build() -> str:
         told = next(texts)
@@ -373,7 +373,7 @@ def shipped() -> Iterator[Shipped]:
 
 
 def _wide(name: str) -> Target:
-    return WIDE if name == "cpu" else target_named(name)
+    return WIDE if name == "cpu" else target(name)
 
 
 @pytest.mark.parametrize("name", [file.stem for file in STUDIES])
