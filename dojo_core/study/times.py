@@ -42,9 +42,10 @@ class Times:
     """What one machine took. ``machine`` in words, ``date`` of the day; ``key`` tells two machines apart.
 
     ``seconds``: shortest and median of a verified program, by its hash (on a target with a model: of the
-    model); ``failed``: why others have none. ``speeds``: of a position's program the moves', by both hashes,
-    as [verdict, value, low, high, rounds] of rounds in turns. ``profiles``: where the time of a program goes.
-    ``limits``: of a start program, by its hash, the machine's limit and PyTorch's time.
+    model), the shortest twice where a record holds no more; ``failed``: why others have none. ``speeds``: of
+    a position's program the moves', by both hashes, as [verdict, value, low, high, rounds] of rounds in
+    turns. ``profiles``: where the time of a program goes. ``limits``: of a start program, by its hash, the
+    machine's limit and PyTorch's time.
     """
 
     key: str
