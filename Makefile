@@ -13,7 +13,7 @@
 # make benchmark  the core's speed, candidates a second, softmax against PyTorch (nothing else should run)
 # make benchmark-app SOAK=5000  the app in a real Chromium: response times, idle load, double clicks, tabs, memory
 # make screens   every page and state, light and dark, as pictures in build/screens
-# make studies  the studies of the Dojo as pages (build/studies), with the times that stand beside them
+# make studies  the studies of the Dojo as pages (build/studies), two as Markdown too (docs/); TIMED=--no-moves takes times first
 # make looks   what a machine can tell of their look, at five widths, light and dark, at 100, 200 and 400% (build/looks; goes on)
 
 PYTHON ?= python3
@@ -116,9 +116,17 @@ benchmark-app: setup
 screens: setup
 	$(BIN)/python -m tests.screens build/screens
 
+# Each study as a page, those of EXPORTED as Markdown in docs/ besides. Times come from beside the studies: TIMED, such
+# as "--most 8" or "--no-moves", takes this machine's anew first (idle machine). Cycles of a model are the same anywhere.
+STUDIES := $(basename $(notdir $(wildcard dojo_core/studies/*.md)))
+EXPORTED := softmax matmul
+MODELLED := snitch-dot what-an-agent-found
+
 studies: setup
-	mkdir -p build/studies
-	for file in dojo_core/studies/*.md; do $(BIN)/dojo study build $$file --to build/studies/$$(basename $$file .md).html; done
+	@mkdir -p build/studies
+	$(if $(TIMED),for name in $(filter-out $(MODELLED),$(STUDIES)); do $(BIN)/dojo study time $$name $(TIMED) || exit 1; done)
+	for name in $(EXPORTED); do $(BIN)/dojo study export $$name --to docs/$$name.md || exit 1; done
+	for name in $(STUDIES); do $(BIN)/dojo study build $$name --to build/studies/$$name.html || exit 1; done
 
 looks: setup
 	$(BIN)/python -m tests.screens build/looks --looks --resume --home build/looks-home

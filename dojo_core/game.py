@@ -75,10 +75,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Replay:
-    """The report of a replay, move by move, and the position it ended on."""
+    """The report of a replay, move by move, and the position it ended on. ``begins``: of a recorded line,
+    how many entries come before those of each of its moves, of which a recipe has several."""
 
     entries: tuple[Entry, ...]
     position: int
+    begins: tuple[int, ...] = ()
 
 
 def _same(first: Context, second: Context) -> bool:

@@ -33,7 +33,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -197,17 +197,20 @@ class RecordedLine(Drawn):
         calls = self.steps(settings, shape, game.context(game.cursor, 0).target)
         atomic = [call for call in calls if isinstance(call, Step)]
         if len(atomic) == len(calls):
-            return game.replay(game.cursor, atomic, longest_way=longest_way)
+            report = game.replay(game.cursor, atomic, longest_way=longest_way)
+            return replace(report, begins=tuple(range(len(atomic))))
         # A recipe comes to several moves, so the line's own numbers cannot name what its moves make.
         entries: list[Entry] = []
+        begins: list[int] = []
         for call in calls:
+            begins.append(len(entries))
             text = str(call.move) if isinstance(call, Step) else call
             try:
                 entries += [Entry(str(move), "same", str(move)) for move in play(game, text)]
             except (IllegalMove, MoveSyntax) as refusal:
                 entries.append(Entry(text, "refused", text, str(refusal)))
                 break
-        return Replay(tuple(entries), game.cursor)
+        return Replay(tuple(entries), game.cursor, tuple(begins))
 
 
 def read_line(text: str, title: str = "line") -> RecordedLine:

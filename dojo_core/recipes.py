@@ -390,21 +390,22 @@ def vectorize_all(sketch: Sketch, node: Place, copies: int = UNROLLED) -> None:
     born = sketch.context.born
     if _vectorised(sketch, root, born, copies):
         return
-    for provenance in _innermost(sketch.program, sketch.path(root), born):
-        _split_by_width(sketch, provenance)
-    if not _vectorised(sketch, root, born, copies):
+    innermost = _innermost(sketch.program, sketch.path(root), born)
+    split = [_split_by_width(sketch, provenance) for provenance in innermost]
+    if not _vectorised(sketch, root, born, copies) and not any(split):
         raise NoSuchPlace(
             f"No scope in {node} can be vectorised, nor when it is split by a vector width: "
             "why vectorize SCOPE says what stands in the way of one."
         )
 
 
-def _innermost(program: Program, root: Path, born: int) -> list[Provenance]:
-    """Unmarked scopes around a single operation, below a node or made by a move since ``born``."""
+def _innermost(program: Program, root: Path | None, born: int) -> list[Provenance]:
+    """Unmarked scopes around a single operation, below a node (if it is still there) or made by a move since
+    ``born``."""
     return [
         scope.provenance
         for path, scope, _ in scopes(program)
-        if (path[: len(root)] == root or scope.provenance.move >= born)
+        if ((root is not None and path[: len(root)] == root) or scope.provenance.move >= born)
         and not scope.mark
         and len(scope.body) == 1
         and isinstance(scope.body[0], Op)
@@ -414,8 +415,9 @@ def _innermost(program: Program, root: Path, born: int) -> list[Provenance]:
 def _vectorised(sketch: Sketch, root: Provenance, born: int, copies: int) -> int:
     """Vectorise what can be, and unroll around it; how many scopes that was."""
     vectorised = 0
-    around_all = len(sketch.path(root))
-    for provenance in _innermost(sketch.program, sketch.path(root), born):
+    at = sketch.program.paths.get(root)  # gone where it was the innermost scope itself, and was split
+    around_all = 0 if at is None else len(at)
+    for provenance in _innermost(sketch.program, at, born):
         path = sketch.path(provenance)
         if not sketch.may("vectorize", sketch.place(path)):
             continue
@@ -431,9 +433,9 @@ def _vectorised(sketch: Sketch, root: Provenance, born: int, copies: int) -> int
     return vectorised
 
 
-def _split_by_width(sketch: Sketch, provenance: Provenance) -> None:
-    """Split a scope by the widest vector that it can be vectorised with; a reduction is kept in as many
-    partial results as lanes, so that none waits for the one before."""
+def _split_by_width(sketch: Sketch, provenance: Provenance) -> bool:
+    """Split a scope by the widest vector that it can be vectorised with, and vectorise it; a reduction is
+    kept in as many partial results as lanes, so that none waits for the one before. Was there such a one?"""
     for width in sorted(sketch.context.widths, reverse=True):
         path = sketch.path(provenance)
         size = sketch.program.scope(path).size
@@ -453,7 +455,8 @@ def _split_by_width(sketch: Sketch, provenance: Provenance) -> None:
             if not sketch.may("vectorize", sketch.place(inner)):
                 raise NoSuchPlace("Its lanes cannot be one vector.")
         if len(sketch.moves) > before:
-            return
+            return True
+    return False
 
 
 @recipe(Parameter("scope", "scope"), also=("omp_parallel_for", "private_parallel"))

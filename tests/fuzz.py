@@ -47,7 +47,7 @@ from dojo_core.school.prose import Terms
 from dojo_core.school.school import LESSONS_FOLDER
 from dojo_core.service.events import sound
 from dojo_core.sharing import _COMMON, MARK, BadLink, line_text, open_link, open_text
-from dojo_core.story.times import read_times
+from dojo_core.study.times import Times, read_times, write_times
 from tests.programs import random_program
 from tests.test_exchange import measured
 
@@ -200,7 +200,9 @@ def outside(games: list[str]) -> list[Reader]:
     ]
     lessons = [file.read_text() for file in sorted(LESSONS_FOLDER.glob("*.md")) if file.stem != "glossary"]
     small = Game.from_text(games[0])
-    times = {"machine": "m", "date": "2026-01-01", "rounds": 3, "seconds": [0.5, None, 0.25]}
+    times = Times(
+        "k", "m", "2026-01-01", {"h": [0.5, 0.75]}, {"g": "crash"}, {"h": {"g": ["faster", 2.0, 1.9, 2.1, 7]}}
+    )
     model = {"dojo cost model": cost_model.VERSION, "weights": dict.fromkeys(cost_model.FEATURES, 0.5)}
     terms = Terms({name: name for name in ("cache line", "vector", "loop")})
     text_errors = (TextError, BadLink, IllegalMove, MoveSyntax)
@@ -217,7 +219,7 @@ def outside(games: list[str]) -> list[Reader]:
         Reader("cost model", [json.dumps(model)], _in_file(cost_model.load), (ValueError,)),
         Reader("request", [request], Request.read, (OtherVersion,)),
         Reader("answer", [answer], Answer.read, (OtherVersion,)),
-        Reader("times", [json.dumps(times)], read_times, (TextError,)),
+        Reader("times", [write_times([times])], read_times, (TextError,)),
         Reader(
             "comparison",
             [json.dumps({"curves": [asdict(curve)]})],

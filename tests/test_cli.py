@@ -36,7 +36,6 @@ WITH_AN_EXAMPLE = (
     "time",
     "bench",
     "export",
-    "story",
     "app",
 )
 LINE = (

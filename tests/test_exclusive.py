@@ -367,8 +367,8 @@ def test_what_no_clock_of_the_processor_times_does_not_wait_for_it(home: None, t
 
 
 def test_every_command_that_measures_can_do_so_anyway() -> None:
-    commands = "time bench export story reproduce tune compare worker train try probe-encoder"
-    for command in (*commands.split(), "lesson:measure", "lesson:mine"):
+    commands = "time bench export reproduce tune compare worker train try probe-encoder"
+    for command in (*commands.split(), "lesson:measure", "lesson:mine", "study:time"):
         told = CliRunner().invoke(app, [*command.split(":"), "--help"]).output
         assert "--anyway" in told, command
 

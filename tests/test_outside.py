@@ -28,7 +28,7 @@ from dojo_core.measure import evidence
 from dojo_core.program.expressions import TextError
 from dojo_core.service.events import client_name, sound
 from dojo_core.service.library import _summary
-from dojo_core.story.times import read_times
+from dojo_core.study.times import read_times
 
 NESTED = "[" * 100_000
 HOSTILE = [

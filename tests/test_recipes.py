@@ -60,6 +60,7 @@ CASES = [
      "split_reduction y#1@2 q / split_reduction q#1@1 p"),
     ("vectorize_all y@0", NEST + "8 4 16 y[{0},{1}*16+{2}] = x[{0},{1}*16+{2}]\n",
      "vectorize y@2 / unroll y@1"),
+    ("vectorize_all y@1", COPY, "split_scope y@1 16 / vectorize y@2"),
     ("vectorize_all y#1@0", SUM, "split_scope y#1@1 16 / split_reduction y#1@2 py / vectorize py#1@2"
      " / vectorize py@1 / vectorize y#1@1"),
     ("parallel_for t@0", TEMPORARY.replace("t f32 [8, 64]", "t f32 [8:N, 64:N]"),

@@ -7,22 +7,30 @@ import os
 import re
 import threading
 import zlib
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
 from dojo_core.cli import app
 from dojo_core.game import Game
+from dojo_core.moves.examples import WIDE
 from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import Target
+from dojo_core.study.export import markdown
 from dojo_core.study.page import study_page
 from dojo_core.study.reports import of_report, report_of
 from dojo_core.study.serving import StudyServer, Unbuilt
 from dojo_core.study.sheets import packed, study_data
 from dojo_core.study.study import Study, is_study, read_study
-from dojo_core.study.times import Times, joined, read_times, times_file, write_times
+from dojo_core.study.times import Times, chosen, joined, read_times, times_file, write_times
 from dojo_core.study.writing import of_game
+from dojo_core.targets.registry import target
+from tests.goldens import Golden
 
 PROGRAM = """\
 kernel two
@@ -78,6 +86,18 @@ It goes on after the variation.
 ```moves after joined
 split_scope t@0 8
 ```
+"""
+
+LINE = """\
+# A line of one's own.
+kernel relu
+shape 8x32
+let lanes = 4
+# Vectors: one instruction does four elements.
+split_scope y@1 $lanes
+vectorize y@2
+# Threads: each core takes rows
+parallelize y@0
 """
 
 
@@ -218,7 +238,7 @@ def test_packing_gives_back_what_was_packed() -> None:
 def test_the_server_answers_this_machine_alone_and_tells_what_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("a", encoding="utf-8")
-    texts = iter(["<p>page</p>", Unbuilt("line 1: <no> study")])
+    texts: Iterator[str | Unbuilt] = iter(["<p>page</p>", Unbuilt("line 1: <no> study")])
 
     def build() -> str:
         told = next(texts)
@@ -261,6 +281,10 @@ def test_the_commands_check_begin_and_build(tmp_path: Path) -> None:
     assert run.invoke(app, ["study", "check", str(begun)]).exit_code == 0
     again = run.invoke(app, ["study", "begin", str(game), "--to", str(begun)])
     assert again.exit_code == 1 and "is there already" in again.output
+    line = tmp_path / "mine.line"
+    line.write_text(LINE, encoding="utf-8")
+    told = run.invoke(app, ["study", "begin", str(line)]).output
+    assert [c.titles for c in study(told).chapters] == [{1: "Vectors", 3: "Threads"}]
     file.write_text(
         STUDY.replace("join_scopes t@0\n```\n\nNow", "join_scopes q@0\n```\n\nNow"), encoding="utf-8"
     )
@@ -270,20 +294,101 @@ def test_the_commands_check_begin_and_build(tmp_path: Path) -> None:
     )
 
 
+# ------------------------------------------------------------------ as Markdown
+
+
+def timed(*seconds: float) -> Times:
+    """The main line of STUDY's game with times, start first."""
+    game = study().games[0]
+    positions = [game.positions[n].program.hash for n in (0, 1, 3)]
+    return Times("k", "A machine", "2026-11-27", {h: [s, s] for h, s in zip(positions, seconds, strict=True)})
+
+
+def test_a_study_exported_shows_what_moves_change_and_the_times() -> None:
+    text = markdown(study(), [timed(1e-3, 2e-3, 1e-4)], "two.md", "two").text
+    assert "(A machine; 2026-11-27)" in text and "Two loops, **one** after the other." in text
+    assert "### 1. Fusion: 2 ms\n\nT is read where it was written.\n\n```diff\n- 64 y[{0}]" in text
+    assert (
+        "| 1 | `join_scopes t@0` | 2 ms | 0.5× |" in text
+        and "| 2 | `split_scope t@0 8` | 100 µs | 10× |" in text
+    )
+    assert "*From the start:*\n\n```diff" in text and "| 1 | `split_scope t@0 8` | no time |  |" in text
+    assert text.index("Now one.") > text.index("| 1 | `join_scopes t@0`"), "told where it stands"
+    assert "- Right: `join_scopes t@0`. One loop." in text
+    both = markdown(study(), [timed(1e-3, 2e-3, 1e-4), timed(2e-3, 1e-3, 1e-3)], "two.md", "two").text
+    assert "| 1 | `join_scopes t@0` | 2 ms | 0.5× | 1 ms | 2× |" in both
+    assert "| 1 | `join_scopes" not in markdown(study(), [], "two.md", "two").text
+
+
+def test_what_is_text_in_a_study_is_text_in_its_export() -> None:
+    hostile = STUDY.replace("Two loops, **one**", "<img src=x> a[1] 2 * 3 * 4")
+    text = markdown(study(hostile), [], "two.md", "two").text
+    assert "<img" not in text and "&lt;img src=x>" in text
+    assert "2 \\* 3 \\* 4" in text and "a\\[1\\]" in text
+
+
+def test_a_chapter_of_a_long_line_has_a_chart() -> None:
+    read = study("# S\nkind: study\nabout: x.\n\n## A line\nline: softmax\nshape: 48x64\n")
+    game = read.games[0]
+    times = Times("k", "A machine", "2026-11-27", {p.program.hash: [1 / (p.id + 1)] * 2 for p in game.line()})
+    exported = markdown(read, [times], "softmax", "s")
+    assert list(exported.pictures) == ["s.svg"] and "![Time after each move](s.svg)" in exported.text
+    ElementTree.fromstring(exported.pictures["s.svg"])
+    assert "1: join_scopes m@0, 500 ms" in exported.pictures["s.svg"]
+
+
+@pytest.mark.parametrize("most", [1, 5, None])
+def test_the_moves_that_are_timed_are_the_studys_own_then_one_of_each_kind(most: int | None) -> None:
+    read = study()
+    game = read.games[0]
+    after = chosen(read, game, game.positions[0], most)
+    assert len(after) == (most or len(after)) == len({each.hash for each in after})
+    told = [
+        game.positions[n].program.hash for n in (1, 2)
+    ]  # join_scopes is asked about, split_scope is played
+    assert after[0].hash in told and (most == 1 or {each.hash for each in after[:3]} >= set(told))
+
+
+# ------------------------------------------------------------------ those of the Dojo
+
 STUDIES = sorted(data_path("dojo_core", "studies").glob("*.md"))
+DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
-def test_a_study_of_the_dojo_is_sound_and_each_of_its_positions_has_a_time(file: Path) -> None:
-    read = read_study(file.read_text(encoding="utf-8"), file)
-    (times, *_) = read_times(times_file(file).read_text(encoding="utf-8"))
+Shipped = Callable[[str], tuple[Study, list[Times]]]
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Iterator[Shipped]:
+    """Reads a study of the Dojo with its times, as a machine with vectors of 64 bytes does."""
+
+    @cache
+    def read(name: str) -> tuple[Study, list[Times]]:
+        file = data_path("dojo_core", "studies", f"{name}.md")
+        times = read_times(times_file(file).read_text(encoding="utf-8"))
+        return read_study(file.read_text(encoding="utf-8"), file), times
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dojo_core.moves.legality.target_named", _wide)
+        yield read
+
+
+def _wide(name: str) -> Target:
+    return WIDE if name == "cpu" else target(name)
+
+
+@pytest.mark.parametrize("name", [file.stem for file in STUDIES])
+def test_a_study_of_the_dojo_is_sound_and_each_of_its_positions_has_a_time(
+    shipped: Shipped, name: str
+) -> None:
+    read, (times, *_) = shipped(name)
     untimed = [
         number
         for game in read.games
         for number, position in game.positions.items()
         if position.program.hash not in times.seconds and position.program.hash not in times.failed
     ]
-    assert not untimed, f"take them anew: dojo study time {file}"
+    assert not untimed, f"take them anew: dojo study time dojo_core/studies/{name}.md"
 
 
 def test_a_row_of_a_benchmark_and_a_comparison_become_studies() -> None:
@@ -315,3 +420,13 @@ def test_a_row_of_a_benchmark_and_a_comparison_become_studies() -> None:
     (_, chapter) = read_study(text, Path("own.md")).chapters
     assert (chapter.title, chapter.game.policy) == ("Ours: mine", "strict")
     assert [str(position.move) for position in chapter.game.line()[1:]] == ["unroll y@0"]
+
+
+@pytest.mark.parametrize("name", ["softmax", "matmul"])
+def test_pages_of_the_documentation_are_exports_of_studies(
+    shipped: Shipped, golden: Golden, name: str
+) -> None:
+    exported = markdown(*shipped(name), name, name)
+    golden(DOCS / f"{name}.md", exported.text)
+    assert list(exported.pictures) == [f"{name}.svg"]
+    golden(DOCS / f"{name}.svg", exported.pictures[f"{name}.svg"])

@@ -27,7 +27,7 @@ from dojo_core.service.changes import copied
 from dojo_core.service.players import Table
 from dojo_core.service.takeaway import file_name, library_of
 from dojo_core.sharing import line_text, link
-from dojo_core.story.page import move_table
+from dojo_core.study.export import move_table
 from dojo_core.study.writing import of_game as study_of
 from dojo_core.wording import counted
 
@@ -100,7 +100,7 @@ def _story(desk: Desk, table: Table, at: int) -> list[str]:
         rules = f"for {game.target}, floating-point policy {game.policy}"
     outcomes = desk.service.known(table, [position.program.hash for position in line])
     seconds = [known.seconds if known is not None and known.ok else None for known in outcomes]
-    steps = [(number, str(position.move)) for number, position in enumerate(line[1:], 1)]
+    steps = [(n, str(line[n].move), seconds[n : n + 1]) for n in range(1, len(line))]
     first, last = seconds[0], seconds[-1]
     gain = f" {first / last:.3g}× as fast as the start." if first and last and len(line) > 1 else ""
 
@@ -109,7 +109,7 @@ def _story(desk: Desk, table: Table, at: int) -> list[str]:
 
     return [
         f"# {game.title}", "", f"{head}, {rules}: {counted(len(steps), 'move')}, {told(last)}.{gain}", "",
-        *move_table(steps, seconds, told), "", "```", *line[-1].program.text.splitlines(), "```",
+        *move_table(steps, seconds[:1], told), "", "```", *line[-1].program.text.splitlines(), "```",
     ]  # fmt: skip
 
 

@@ -78,11 +78,6 @@ COMMANDS = {
         "Write kernels as a library to take away: C, a CMake file, Python and PyTorch.",
         measures=True,
     ),
-    "story": Command(
-        "dojo_core.cli.telling:tell",
-        "Write a line as a page: what each move changes, and the time after it.",
-        measures=True,
-    ),
     "best": Command(
         "dojo_core.cli.keeping:best", "Tell the fastest verified programs measured on this machine."
     ),

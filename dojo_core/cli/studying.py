@@ -25,13 +25,15 @@ from dojo_core.cli.waiting import measures
 from dojo_core.faults import text_fault
 from dojo_core.from_code.recognise import kind_of
 from dojo_core.game import Game
-from dojo_core.line import recorded_lines
-from dojo_core.package_data import document
+from dojo_core.line import read_line, recorded_lines
+from dojo_core.package_data import data_path, document
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.study.study import Study, read_study
 from dojo_core.study.times import Times, joined, read_times, times_file, write_times
 from dojo_core.wording import counted
+
+MOST_MOVES = 8  # legal moves of a position that are timed: of seventy positions, some minutes
 
 study = typer.Typer(
     no_args_is_help=True,
@@ -39,8 +41,17 @@ study = typer.Typer(
 )
 
 RESULTS = (".json", ".jsonl", ".jsonl.gz")  # of benchmarks and comparisons, and of agents' runs
+OWN = "dojo_core/studies"  # where the studies that come with the Dojo lie
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A study: a Markdown file.")]
+
+def found(name: str) -> Path:
+    """A study's file, which one of the Dojo's is by its name too."""
+    own = data_path(*OWN.split("/"), f"{name}.md")
+    return own if not Path(name).exists() and Path(name).name == name and own.exists() else Path(name)
+
+
+FILE = "A study: a Markdown file, or the name of one that comes with the Dojo, such as softmax."
+File = Annotated[Path, typer.Argument(metavar="FILE", help=FILE, parser=found)]
 
 
 def opened(file: Path) -> Study:
@@ -69,7 +80,7 @@ def times_of(file: Path) -> list[Times]:
 @study.command("check")
 @plain_errors
 def check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Studies: Markdown files.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help=FILE, parser=found)],
 ) -> None:
     """Check studies: their form, each move, each answer that is a move, each move that is to be refused.
 
@@ -91,16 +102,25 @@ def check(
 def take_times(
     file: File,
     moves: Annotated[
-        bool, typer.Option("--moves/--no-moves", help="Time every legal move of each position, too.")
+        bool, typer.Option("--moves/--no-moves", help="Time legal moves of each position, too.")
     ] = True,
+    most: Annotated[
+        int,
+        typer.Option(
+            "--most",
+            min=1,
+            help="How many of each position at most: those that the study plays or asks about, then one of "
+            "each kind of move in turn.",
+        ),
+    ] = MOST_MOVES,
     profiles: Annotated[
         bool, typer.Option("--profiles/--no-profiles", help="Tell where the time of each goes, too.")
     ] = True,
 ) -> None:
     """Verify and time a study's positions on this machine; other machines' times stay beside them.
 
-    Times are kept beside the study, in FILE.times.json. With all legal moves it takes minutes; nothing else
-    should run meanwhile.
+    Times are kept beside the study, in FILE.times.json. It takes minutes, most of them for legal moves;
+    nothing else should run meanwhile.
 
     Example: [bold]dojo study time softmax.md[/bold]
     """
@@ -110,7 +130,7 @@ def take_times(
     read, known = opened(file), times_of(file)
     total = sum(len(game.positions) for game in read.games)
     with progress(read.title, total) as advance:
-        times = take(read, moves, profiles, advance, limits_of)
+        times = take(read, most if moves else 0, profiles, advance, limits_of)
     if not times.seconds:
         failed = next(iter(times.failed.values()), "no program was timed")
         raise Failure(f"Nothing was timed: {failed}")
@@ -138,7 +158,7 @@ def build_page(
 
     Example: [bold]dojo study build softmax.md[/bold]
     """
-    place = to or file.with_suffix(".html")
+    place = to or _beside(file, ".html")
     if place.resolve() == file.resolve():
         raise Failure(f"{place} is the study itself: name another file.")
     size, positions = built(file, place, assembly)
@@ -159,6 +179,46 @@ def built(file: Path, place: Path, assembly: bool = True) -> tuple[int, int]:
     text = study_page(data)
     write_file(place, text)
     return len(text.encode()), positions
+
+
+@study.command("export")
+@plain_errors
+def export(
+    file: File,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="The page to write, such as docs/softmax.md; default: beside the study."),
+    ] = None,
+) -> None:
+    """Write a study as Markdown, with its charts (.svg) beside it: a page that a Git host shows.
+
+    Example: [bold]dojo study export softmax --to docs/softmax.md[/bold]
+    """
+    from dojo_core.study.export import markdown
+
+    place = to or _beside(file, ".export.md")
+    if place.resolve() == file.resolve():
+        raise Failure(f"{place} is the study itself: name another file.")
+    exported = markdown(opened(file), times_of(file), _named(file), place.stem)
+    write_file(place, exported.text)
+    for name, picture in exported.pictures.items():
+        write_file(place.with_name(name), picture)
+    out.print(escape(f"Wrote {', '.join([str(place), *exported.pictures])}."), soft_wrap=True)
+
+
+def _own(file: Path) -> bool:
+    """Is it one of those that come with the Dojo?"""
+    return file.resolve().parent == data_path(*OWN.split("/")).resolve()
+
+
+def _named(file: Path) -> str:
+    """What commands call a study."""
+    return file.stem if _own(file) else str(file)
+
+
+def _beside(file: Path, suffix: str) -> Path:
+    """Where what is made of a study goes: beside it; of one of the Dojo's, into the folder that one is in."""
+    return Path(file.stem + suffix) if _own(file) else file.with_suffix(suffix)
 
 
 @study.command("serve")
@@ -227,7 +287,7 @@ def begin(
         str,
         typer.Argument(
             metavar="FROM",
-            help="A game's file, the name of a recorded line, a log or a recording of an agent's run "
+            help="A game's or a line's file, the name of a recorded line, a log or a recording of an agent's run "
             "(.jsonl), or a benchmark or a comparison (.json).",
         ),
     ],
@@ -243,7 +303,7 @@ def begin(
 
     Example: [bold]dojo study begin softmax --to my-softmax.md[/bold]
     """
-    from dojo_core.study.writing import of_game, of_line
+    from dojo_core.study.writing import of_game, of_line, of_own_line
 
     lines = recorded_lines(target)
     if Path(source).name.endswith(RESULTS):
@@ -258,10 +318,14 @@ def begin(
                 f"the lines are {', '.join(sorted(lines))}."
             )
         game_text = read_file(path)
-        if kind_of(game_text) != "game":
-            raise Failure(f"{path} is no game: save one on Play, or with dojo play --record.")
+        kind = kind_of(game_text)
+        if kind not in ("game", "line"):
+            raise Failure(f"{path} is no game and no line: save one on Play, or with dojo play --save.")
         try:
-            text = of_game(Game.from_text(game_text), authors=authors)
+            if kind == "line":
+                text = of_own_line(read_line(game_text, path.stem), authors)
+            else:
+                text = of_game(Game.from_text(game_text), authors=authors)
         except TextError as error:
             raise Failure(f"{path}: {text_fault(error)}") from None
     if to is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from dojo_core.measure.job import Job
-from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload
+from dojo_core.measure.measurement import Effort, Measurement, Origin, Workload, seconds_text
 from dojo_core.measure.profile import Profile
 from dojo_core.program.tree import Program
 
@@ -53,6 +53,10 @@ class Clock:
     def exact(self) -> bool:
         """Is it always the same for a program, so that no second look tells more?"""
         return self.kind != "measured"
+
+    def text(self, seconds: float) -> str:
+        """A number as a person reads it: ``1.83 ms``, or ``12,345 cycles``."""
+        return seconds_text(seconds) if self.unit == "seconds" else f"{1e9 * seconds:,.0f} {self.unit}"
 
 
 class TargetMeasurer(ABC):

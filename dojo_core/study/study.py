@@ -51,12 +51,25 @@ class Asked:
     refusal: Refusal | None = None
 
 
+@dataclass(frozen=True)
+class Passage:
+    """A text or a block of a chapter, and the position that it stands at, or leads to. ``steps``: of moves,
+    the positions that each line of the file led to, in their order, as (line, position)."""
+
+    part: Part
+    at: int
+    steps: tuple[tuple[int, int], ...] = ()
+
+
 @dataclass
 class Chapter:
     """A part of a study: a stretch of a game, which it may share with the chapters before it.
 
     ``begins``: the position that it begins at; ``ends``: the one that its last moves led to. ``titles``: what
-    the moves from a position's on are about, by the first position; ``notes``: what is told at a position.
+    the moves from a position's on are about, by the first position; ``notes``: what is told at a position,
+    among it ``reasons``: what a comment says of the moves from a position's on.
+    ``head``: the last line of its heading and facts; ``recorded``: does it go through a recorded line?
+    ``names``: of positions, at its end.
     """
 
     id: str
@@ -67,12 +80,23 @@ class Chapter:
     ends: int = 0
     notes: dict[int, list[Block]] = field(default_factory=dict)
     titles: dict[int, str] = field(default_factory=dict)
+    reasons: dict[int, Block] = field(default_factory=dict)
     questions: dict[int, Asked] = field(default_factory=dict)
+    passages: list[Passage] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    head: int = 0
+    recorded: bool = False
 
     @property
     def positions(self) -> list[int]:
         """Where the chapter says, asks or plays something, in its order."""
         return sorted({self.begins, self.ends, *self.notes, *self.titles, *self.questions})
+
+    @property
+    def reached(self) -> set[int]:
+        """The positions that its own text stands at, or leads through; of a recorded line only those."""
+        steps = {position for passage in self.passages for _, position in passage.steps}
+        return {self.begins, *steps, *(passage.at for passage in self.passages)}
 
 
 @dataclass(frozen=True)
@@ -152,12 +176,16 @@ class _Chapters:
         self.ids.add(name)
         section.only(_CHAPTER_FACTS, "a chapter has")
         chapter = self._begun(name, section)
+        chapter.head = max([section.line, *(number for number, _ in section.facts.values())])
+        chapter.recorded = "line" in section.facts
         self.names[START] = chapter.begins
         seen: set[str] = set()
         for part in section.parts:
-            self._part(chapter, part, seen)
-        if "line" not in section.facts:
+            steps = self._part(chapter, part, seen)
+            chapter.passages.append(Passage(part, chapter.game.cursor, tuple(steps)))
+        if not chapter.recorded:
             chapter.ends = chapter.game.cursor
+        chapter.names = dict(self.names)
         chapter.game.goto(chapter.ends)
         self.last = chapter
         return chapter
@@ -208,7 +236,8 @@ class _Chapters:
             raise TextError(str(fault), "Correct the shape.", number) from fault
         policy = section.fact("policy", line.policy)
         game = Game.new(program, kernel.name, shape, line.target, policy)
-        for entry in line.play(game).entries:
+        report = line.play(game)
+        for entry in report.entries:
             if not entry.applies:
                 raise TextError(
                     f"{entry.move} of the line does not apply at {shape}: {entry.reason}",
@@ -218,14 +247,13 @@ class _Chapters:
         chapter = Chapter(name, section.title, section.line, game, 0, played[-1])
         self.names |= {str(number): position for number, position in enumerate(played)}
         game.goto(0)
-        if len(played) != len(line.moves) + 1:
-            return chapter  # a recipe in it is several moves: no comment says which it is about
         for before, comment in line.notes:
-            if before + 1 < len(played):
-                self._comment(chapter, played[before + 1], comment, number)
+            if before < len(line.moves) and report.begins[before] + 1 < len(played):
+                self._comment(chapter, played[report.begins[before] + 1], comment, number)
         return chapter
 
-    def _part(self, chapter: Chapter, part: Part, seen: set[str]) -> None:
+    def _part(self, chapter: Chapter, part: Part, seen: set[str]) -> list[tuple[int, int]]:
+        """Take a part in; of moves, what each line led to."""
         at = chapter.game.cursor
         match part.block:
             case "":
@@ -236,13 +264,14 @@ class _Chapters:
             case "tree":
                 raise TextError("a study draws its own programs", "Leave the block out.", part.line)
             case "moves":
-                self._moves(chapter, part)
+                return self._moves(chapter, part)
             case "question":
                 if at in chapter.questions:
                     raise TextError("this position has a question", "Ask one at each.", part.line)
                 chapter.questions[at] = self._asked(chapter.game, part, seen)
+        return []
 
-    def _moves(self, chapter: Chapter, part: Part) -> None:
+    def _moves(self, chapter: Chapter, part: Part) -> list[tuple[int, int]]:
         game, words = chapter.game, _MOVES.match(part.words.strip())
         if words is None:
             raise TextError(
@@ -257,19 +286,21 @@ class _Chapters:
                     f"There are: {', '.join(self.names)}. A name is given by ```moves as NAME.", part.line,
                 )  # fmt: skip
             game.goto(self.names[after])
-        played, comment = 0, ""
+        steps: list[tuple[int, int]] = []
+        comment = ""
         for number, line in part.numbered:
             if line.lstrip().startswith("#"):
                 comment = f"{comment} {line.strip()[1:].strip()}".strip()
             elif line.strip():
                 before = game.cursor
                 play_move(game, line, number)
-                played += 1
-                if comment:
-                    first = next(p.id for p in game.line() if p.parent == before)
-                    self._comment(chapter, first, comment, number)
+                way = [position.id for position in game.line()]
+                led = way[way.index(before) + 1 :]
+                steps += [(number, each) for each in led]
+                if comment and led:
+                    self._comment(chapter, led[0], comment, number)
                     comment = ""
-        if not played and after is None:
+        if not steps and after is None:
             raise TextError("no move stands here", "Write moves, one a line.", part.line)
         if comment:
             raise TextError("a comment stands after the last move", "Put it before a move.", part.line)
@@ -277,6 +308,7 @@ class _Chapters:
             if name == START or name in self.names:
                 raise TextError(f"a position is called {name!r} already", "Give it another name.", part.line)
             self.names[name] = game.cursor
+        return steps
 
     def _comment(self, chapter: Chapter, at: int, comment: str, number: int) -> None:
         """Words before a move: a title up to a colon, then what is told from there on."""
@@ -289,6 +321,7 @@ class _Chapters:
         if words:
             words = words[:1].upper() + words[1:]
             told: Block = {"kind": "paragraph", "spans": spans(words, self.terms, set(), number)}
+            chapter.reasons[at] = told
             chapter.notes.setdefault(at, []).append(told)
 
     def _asked(self, game: Game, part: Part, seen: set[str]) -> Asked:

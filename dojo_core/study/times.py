@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -18,11 +19,11 @@ from typing import Any
 from dojo_core.actions.timing import workload_of
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.codegen.code import NotGeneratable
-from dojo_core.game import Game
+from dojo_core.game import Game, Position
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.measurement import Effort, Measurement, Workload
 from dojo_core.measure.speed import in_turns
-from dojo_core.moves import apply, legal_moves
+from dojo_core.moves import Move, apply, legal_moves
 from dojo_core.program.expressions import TextError
 from dojo_core.program.tree import Program
 from dojo_core.service.view import profile_view
@@ -42,9 +43,10 @@ class Times:
     """What one machine took. ``machine`` in words, ``date`` of the day; ``key`` tells two machines apart.
 
     ``seconds``: shortest and median of a verified program, by its hash (on a target with a model: of the
-    model); ``failed``: why others have none. ``speeds``: of a position's program the moves', by both hashes,
-    as [verdict, value, low, high, rounds] of rounds in turns. ``profiles``: where the time of a program goes.
-    ``limits``: of a start program, by its hash, the machine's limit and PyTorch's time.
+    model), the shortest twice where a record holds no more; ``failed``: why others have none. ``speeds``: of
+    a position's program the moves', by both hashes, as [verdict, value, low, high, rounds] of rounds in
+    turns. ``profiles``: where the time of a program goes. ``limits``: of a start program, by its hash, the
+    machine's limit and PyTorch's time.
     """
 
     key: str
@@ -124,13 +126,13 @@ def workload(game: Game) -> Workload:
 
 def take(
     study: Study,
-    moves: bool = True,
+    moves: int | None = None,
     profiles: bool = True,
     advance: Callable[[], None] = lambda: None,
     limits: Callable[[Game], Json] = lambda game: {},
 ) -> Times:
-    """Verify and time every position of a study on this machine, and with ``moves`` what each legal move
-    leads to, in turns with the position; ``profiles``: and where the time of each goes.
+    """Verify and time every position of a study on this machine, and in turns with it what its legal moves
+    lead to, ``moves`` of them at most (None: all); ``profiles``: and where the time of each goes.
 
     ``advance`` is called after each position. ``limits`` tells of a game what the machine could do at best.
     """
@@ -144,8 +146,8 @@ def take(
             program = position.program
             if program.hash not in times.seconds and program.hash not in times.failed:
                 _keep(times, measurer.measure(workload(game), [program], Effort.NORMAL))
-            if moves and program.hash not in times.speeds:
-                _successors(times, measurer, game, program)
+            if moves != 0 and program.hash not in times.speeds:
+                _successors(times, measurer, game, program, chosen(study, game, position, moves))
             if (
                 profiles
                 and program.hash not in times.profiles
@@ -181,17 +183,32 @@ def _keep(times: Times, measured: list[Measurement]) -> None:
             times.failed[each.program_hash] = each.message or each.status.replace("_", " ")
 
 
-def successors(game: Game, program: Program) -> Iterator[Program]:
-    """What the legal moves of a position lead to, in the order in which they are listed."""
-    for move in legal_moves(program, game.target, game.policy):
-        yield apply(program, move, target=game.target, policy=game.policy).lean()
+def chosen(study: Study, game: Game, position: Position, most: int | None) -> list[Program]:
+    """What the legal moves of a position lead to, ``most`` different programs (None: all): by the moves that
+    the study plays or asks about there, then by one of each kind of move in turn."""
+    told = {str(game.positions[child].move) for child in position.children}
+    for chapter in study.chapters:
+        asked = chapter.questions.get(position.id) if chapter.game is game else None
+        if asked is not None and asked.kind == "move":
+            told |= {" ".join(answer.text.split()) for answer in asked.question.answers}
+    of_kind: Counter[str] = Counter()
+    turns: list[tuple[bool, int, Move]] = []
+    for move in legal_moves(position.program, game.target, game.policy):
+        turns.append((str(move) not in told, of_kind[move.name], move))
+        of_kind[move.name] += 1
+    after: dict[str, Program] = {}
+    for _, _, move in sorted(turns, key=lambda turn: turn[:2]):
+        if most is not None and len(after) >= most:
+            break
+        program = apply(position.program, move, target=game.target, policy=game.policy).lean()
+        after.setdefault(program.hash, program)
+    return list(after.values())
 
 
-def _successors(times: Times, measurer: Any, game: Game, program: Program) -> None:
-    after = {each.hash: each for each in successors(game, program)}
+def _successors(times: Times, measurer: Any, game: Game, program: Program, after: list[Program]) -> None:
     exact = backend(game.target).clock().exact
     against = None if exact or program.hash not in times.seconds else program
-    measured = measurer.measure(workload(game), list(after.values()), Effort.QUICK, against=against)
+    measured = measurer.measure(workload(game), after, Effort.QUICK, against=against)
     speeds = times.speeds.setdefault(program.hash, {})
     here = times.seconds.get(program.hash)
     for each in measured:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dojo_core.game import Game, Position
 from dojo_core.line import RecordedLine
+from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
 
 TOLD = "What is there to see here?"
@@ -79,13 +80,48 @@ def of_line(name: str, line: RecordedLine, authors: str = "") -> str:
     )
 
 
+def of_own_line(line: RecordedLine, authors: str = "") -> str:
+    """The text of a study that plays a line of one's own at its shape, with the line's comments. Raises
+    TextError."""
+    if line.kernel is None or not line.shape:
+        raise TextError("the line names no kernel and shape", "Add: kernel softmax, and: shape 24x64.")
+    notes = dict(line.notes)
+    moves = []
+    for number, step in enumerate(line.steps()):
+        moves += [f"# {notes[number]}"] if number in notes else []
+        moves.append(step if isinstance(step, str) else str(step.move))
+    return "\n".join(
+        [
+            f"# {line.title}",
+            "kind: study",
+            f"about: {line.title.rstrip('.')}, move by move.",
+            *([f"authors: {authors}"] if authors else ()),
+            "",
+            "## The line",
+            line.about or TOLD,
+            "",
+            *_kernel(line.kernel, line.shape, line.policy, line.target),
+            "",
+            "```moves",
+            *moves,
+            "```",
+            "",
+            TOLD,
+            "",
+        ]
+    )
+
+
+def _kernel(kernel: str, shape: str, policy: str, target: str) -> list[str]:
+    return [
+        "```line", f"kernel {kernel}", f"shape {shape}", f"policy {policy}", f"target {target}", "```",
+    ]  # fmt: skip
+
+
 def _start(game: Game) -> list[str]:
     if game.kernel is None:
         return ["```program", *game.start.text.splitlines(), "```"]
-    return [
-        "```line", f"kernel {game.kernel}", f"shape {game.shape}", f"policy {game.policy}",
-        f"target {game.target}", "```",
-    ]  # fmt: skip
+    return _kernel(game.kernel, game.shape, game.policy, game.target)
 
 
 def _moves(positions: list[Position], words: str) -> list[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 
-from dojo_core.measure.measurement import seconds_text
-from dojo_core.story.steps import Story
-from dojo_core.story.times import Times
-
 WIDTH, HEIGHT = 860, 330
-_LEFT, _RIGHT, _TOP, _BOTTOM = 68, 76, 18, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 90, 92, 18, 44
 
 # Greys and a blue with contrast on white and on near black alike; nothing is painted behind them.
 _STYLE = """\
@@ -22,51 +20,65 @@ text { font: 12px system-ui, sans-serif; fill: #768390; }
 .told { fill: #2f81f7; font-weight: 600; }"""
 
 
-def plot(story: Story, times: Times) -> str:
-    """The picture's text. The vertical axis is logarithmic; bands are the groups of moves, numbered."""
-    known = [s for s in times.seconds if s is not None]
+@dataclass(frozen=True)
+class Band:
+    """Moves that belong together, by the numbers of the first and the last, counted from 1."""
+
+    title: str
+    first: int
+    last: int
+
+
+def plot(
+    title: str,
+    moves: Sequence[str],
+    seconds: Sequence[float | None],
+    bands: Sequence[Band],
+    told: Callable[[float], str],
+) -> str:
+    """The picture's text. ``seconds``: of the start and after each of ``moves``, None where there is none;
+    some are known. ``told`` puts a time into words. The vertical axis is logarithmic; bands are numbered."""
+    known = [s for s in seconds if s is not None]
     low, high = math.log10(min(known)), math.log10(max(known))
     low, high = low - 0.08 * (high - low or 1), high + 0.12 * (high - low or 1)
-    moves = max(1, len(times.seconds) - 1)
 
     def x(move: float) -> float:
-        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * move / moves, 1)
+        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * move / max(1, len(moves)), 1)
 
-    def y(seconds: float) -> float:
-        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (high - math.log10(seconds)) / (high - low), 1)
+    def y(time: float) -> float:
+        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (high - math.log10(time)) / (high - low), 1)
 
     rows = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" role="img">',
-        f"<title>{escape(story.title)}: time after each move</title>",
+        f"<title>{escape(title)}: time after each move</title>",
         f"<style>\n{_STYLE}\n</style>",
     ]
-    for number, group in enumerate(story.groups, 1):
-        begin, end = x(group.steps[0].number - 0.5), x(group.steps[-1].number + 0.5)
+    for number, band in enumerate(bands, 1):
+        begin, end = x(band.first - 0.5), min(x(band.last + 0.5), WIDTH - _RIGHT)
         if number % 2:
-            height = HEIGHT - _TOP - _BOTTOM
-            width = round(min(end, WIDTH - _RIGHT) - begin, 1)
+            height, width = HEIGHT - _TOP - _BOTTOM, round(end - begin, 1)
             rows.append(f'<rect class="band" x="{begin}" y="{_TOP}" width="{width}" height="{height}"/>')
-        middle = round((begin + min(end, WIDTH - _RIGHT)) / 2, 1)
+        middle = round((begin + end) / 2, 1)
         rows.append(
             f'<text x="{middle}" y="{HEIGHT - _BOTTOM + 16}" text-anchor="middle">{number}'
-            f"<title>{escape(group.title)}</title></text>"
+            f"<title>{escape(band.title)}</title></text>"
         )
-    for seconds in _ticks(low, high):
-        level = y(seconds)
+    for time in _ticks(low, high):
+        level = y(time)
         rows.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{level}" y2="{level}"/>')
-        rows.append(f'<text x="{_LEFT - 8}" y="{level + 4}" text-anchor="end">{seconds_text(seconds)}</text>')
-    rows.append(f'<text x="{_LEFT}" y="{HEIGHT - 8}">groups of moves, as numbered on the page</text>')
-    points = [(x(n), y(s), n, s) for n, s in enumerate(times.seconds) if s is not None]
+        rows.append(f'<text x="{_LEFT - 8}" y="{level + 4}" text-anchor="end">{told(time)}</text>')
+    axis = "moves, in groups as numbered on the page" if bands else "moves"
+    rows.append(f'<text x="{_LEFT}" y="{HEIGHT - 8}">{axis}</text>')
+    points = [(x(n), y(s), n, s) for n, s in enumerate(seconds) if s is not None]
     rows.append(f'<polyline class="line" points="{" ".join(f"{a},{b}" for a, b, _, _ in points)}"/>')
-    names = {step.number: step.move for group in story.groups for step in group.steps}
-    for across, down, number, seconds in points:
-        name = f"{number}: {names[number]}" if number else "start"
-        label = escape(f"{name}, {seconds_text(seconds)}")
+    for across, down, number, time in points:
+        name = f"{number}: {moves[number - 1]}" if number else "start"
+        label = escape(f"{name}, {told(time)}")
         rows.append(f'<circle class="dot" cx="{across}" cy="{down}" r="2.5"><title>{label}</title></circle>')
     (left, top, _, start), (right, bottom, _, end) = points[0], points[-1]
-    rows.append(f'<text class="told" x="{left + 4}" y="{top - 12}">{seconds_text(start)}</text>')
-    rows.append(f'<text class="told" x="{right + 10}" y="{bottom + 4}">{seconds_text(end)}</text>')
+    rows.append(f'<text class="told" x="{left + 4}" y="{top - 12}">{told(start)}</text>')
+    rows.append(f'<text class="told" x="{right + 8}" y="{bottom + 4}">{told(end)}</text>')
     return "\n".join([*rows, "</svg>"]) + "\n"
 
 
