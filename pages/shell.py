@@ -54,6 +54,7 @@ PAGES = (
     Entry("play", "Play", "One game: its program, its moves, their times"),
     Entry("watch", "Watch", "Agents at play"),
     Entry("compare", "Compare", "Programs side by side, measured in turns"),
+    Entry("study", "Study", "Games with words: written beside the board, built into pages"),
     Entry("learn", "Learn", "Lessons and puzzles"),
     Entry("model", "Model", "A model of one's own as kernels: what takes how long, and what to play next"),
     Entry("library", "Library", "Records, leaderboards and saved games"),

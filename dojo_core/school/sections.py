@@ -30,6 +30,11 @@ class Part:
         """The lines of the body with their numbers in the file."""
         return list(enumerate(self.body, self.line + 1 if self.block else self.line))
 
+    @property
+    def last(self) -> int:
+        """Its last line: of a block, the one that closes it."""
+        return self.line + len(self.body) + (1 if self.block else -1)
+
 
 @dataclass
 class Section:

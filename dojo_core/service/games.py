@@ -28,7 +28,7 @@ from dojo_core.service.changes import copied
 from dojo_core.service.drafts import program_of
 from dojo_core.service.merging import lines, merge
 from dojo_core.service.players import Refused, Table
-from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
+from dojo_core.service.sources import UNLISTED_GAMES, KernelCard, Kernels, SavedText, Store
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends
 from dojo_core.targets.registry import target as target_named
 
@@ -101,7 +101,7 @@ class Games:
         """The games changed last of an owner, nobody's, and, where only this machine's people come in, those
         that programs play; newest first, those of lessons left out."""
         games = self._store.recent_games(2 * limit, owner, self.local)
-        return [game for game in games if not game.id.startswith(SCHOOL_GAMES)][:limit]
+        return [game for game in games if not game.id.startswith(UNLISTED_GAMES)][:limit]
 
     def of_clients(self, owner: str) -> float:
         """When a game was changed last that a program plays; 0 where an owner sees none."""

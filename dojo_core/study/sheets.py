@@ -99,11 +99,12 @@ def _stop(chapter: Chapter, number: int) -> Json:
         "at": number,
         "title": chapter.titles.get(number, ""),
         "blocks": chapter.notes.get(number, []),
-        "question": None if asked is None else _question(asked),
+        "question": None if asked is None else question_view(asked),
     }
 
 
-def _question(asked: Asked) -> Json:
+def question_view(asked: Asked) -> Json:
+    """A question as a page asks it."""
     return {
         "kind": asked.kind,
         "words": asked.question.words,

@@ -51,12 +51,24 @@ class Asked:
     refusal: Refusal | None = None
 
 
+@dataclass(frozen=True)
+class Passage:
+    """A text or a block of a chapter, and the position that it stands at, or leads to. ``steps``: of moves,
+    the positions that each line of the file led to, in their order, as (line, position)."""
+
+    part: Part
+    at: int
+    steps: tuple[tuple[int, int], ...] = ()
+
+
 @dataclass
 class Chapter:
     """A part of a study: a stretch of a game, which it may share with the chapters before it.
 
     ``begins``: the position that it begins at; ``ends``: the one that its last moves led to. ``titles``: what
     the moves from a position's on are about, by the first position; ``notes``: what is told at a position.
+    ``head``: the last line of its heading and facts; ``recorded``: does it go through a recorded line?
+    ``names``: of positions, at its end.
     """
 
     id: str
@@ -68,11 +80,21 @@ class Chapter:
     notes: dict[int, list[Block]] = field(default_factory=dict)
     titles: dict[int, str] = field(default_factory=dict)
     questions: dict[int, Asked] = field(default_factory=dict)
+    passages: list[Passage] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    head: int = 0
+    recorded: bool = False
 
     @property
     def positions(self) -> list[int]:
         """Where the chapter says, asks or plays something, in its order."""
         return sorted({self.begins, self.ends, *self.notes, *self.titles, *self.questions})
+
+    @property
+    def reached(self) -> set[int]:
+        """The positions that its own text stands at, or leads through; of a recorded line only those."""
+        steps = {position for passage in self.passages for _, position in passage.steps}
+        return {self.begins, *steps, *(passage.at for passage in self.passages)}
 
 
 @dataclass(frozen=True)
@@ -152,12 +174,16 @@ class _Chapters:
         self.ids.add(name)
         section.only(_CHAPTER_FACTS, "a chapter has")
         chapter = self._begun(name, section)
+        chapter.head = max([section.line, *(number for number, _ in section.facts.values())])
+        chapter.recorded = "line" in section.facts
         self.names[START] = chapter.begins
         seen: set[str] = set()
         for part in section.parts:
-            self._part(chapter, part, seen)
-        if "line" not in section.facts:
+            steps = self._part(chapter, part, seen)
+            chapter.passages.append(Passage(part, chapter.game.cursor, tuple(steps)))
+        if not chapter.recorded:
             chapter.ends = chapter.game.cursor
+        chapter.names = dict(self.names)
         chapter.game.goto(chapter.ends)
         self.last = chapter
         return chapter
@@ -225,7 +251,8 @@ class _Chapters:
                 self._comment(chapter, played[before + 1], comment, number)
         return chapter
 
-    def _part(self, chapter: Chapter, part: Part, seen: set[str]) -> None:
+    def _part(self, chapter: Chapter, part: Part, seen: set[str]) -> list[tuple[int, int]]:
+        """Take a part in; of moves, what each line led to."""
         at = chapter.game.cursor
         match part.block:
             case "":
@@ -236,13 +263,14 @@ class _Chapters:
             case "tree":
                 raise TextError("a study draws its own programs", "Leave the block out.", part.line)
             case "moves":
-                self._moves(chapter, part)
+                return self._moves(chapter, part)
             case "question":
                 if at in chapter.questions:
                     raise TextError("this position has a question", "Ask one at each.", part.line)
                 chapter.questions[at] = self._asked(chapter.game, part, seen)
+        return []
 
-    def _moves(self, chapter: Chapter, part: Part) -> None:
+    def _moves(self, chapter: Chapter, part: Part) -> list[tuple[int, int]]:
         game, words = chapter.game, _MOVES.match(part.words.strip())
         if words is None:
             raise TextError(
@@ -257,19 +285,21 @@ class _Chapters:
                     f"There are: {', '.join(self.names)}. A name is given by ```moves as NAME.", part.line,
                 )  # fmt: skip
             game.goto(self.names[after])
-        played, comment = 0, ""
+        steps: list[tuple[int, int]] = []
+        comment = ""
         for number, line in part.numbered:
             if line.lstrip().startswith("#"):
                 comment = f"{comment} {line.strip()[1:].strip()}".strip()
             elif line.strip():
                 before = game.cursor
                 play_move(game, line, number)
-                played += 1
-                if comment:
-                    first = next(p.id for p in game.line() if p.parent == before)
-                    self._comment(chapter, first, comment, number)
+                way = [position.id for position in game.line()]
+                led = way[way.index(before) + 1 :]
+                steps += [(number, each) for each in led]
+                if comment and led:
+                    self._comment(chapter, led[0], comment, number)
                     comment = ""
-        if not played and after is None:
+        if not steps and after is None:
             raise TextError("no move stands here", "Write moves, one a line.", part.line)
         if comment:
             raise TextError("a comment stands after the last move", "Put it before a move.", part.line)
@@ -277,6 +307,7 @@ class _Chapters:
             if name == START or name in self.names:
                 raise TextError(f"a position is called {name!r} already", "Give it another name.", part.line)
             self.names[name] = game.cursor
+        return steps
 
     def _comment(self, chapter: Chapter, at: int, comment: str, number: int) -> None:
         """Words before a move: a title up to a colon, then what is told from there on."""

@@ -11,13 +11,20 @@ TOLD = "What is there to see here?"
 
 def of_game(game: Game, title: str = "", about: str = "", authors: str = "") -> str:
     """The text of a study that goes through a game: its main line, then each variation."""
-    lines = [
+    head = [
         f"# {title or game.title}",
         "kind: study",
         f"about: {about or f'{game.title}, move by move.'}",
         *([f"authors: {authors}"] if authors else ()),
         "",
-        "## The game",
+    ]
+    return "\n".join([*head, *chapter_of(game, "The game")]) + "\n"
+
+
+def chapter_of(game: Game, title: str) -> list[str]:
+    """The lines of a chapter that goes through a game."""
+    lines = [
+        f"## {title}",
         f"policy: {game.policy}",
         *([f"target: {game.target}"] if game.kernel is None else ()),
         "",
@@ -49,7 +56,7 @@ def of_game(game: Game, title: str = "", about: str = "", authors: str = "") -> 
             waiting = [(way[-1].id, child) for child in branches] + waiting
         lines += _moves(way, f" after {names[at]}" + (f" as {name}" if name else ""))
         lines += ["", TOLD]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def of_line(name: str, line: RecordedLine, authors: str = "") -> str:
