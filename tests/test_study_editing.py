@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dojo_core.game import Game
+from dojo_core.measure.records import Records
 from dojo_core.program.expressions import TextError
-from dojo_core.service.players import Player
+from dojo_core.service.service import Service
+from dojo_core.service.view import Json
+from dojo_core.service.wiring import KernelLibrary, RecordStore
 from dojo_core.study import timing
 from dojo_core.study.authoring import Author, AuthoringSession
 from dojo_core.study.editing import Draft, moves_to, position_at
@@ -18,8 +21,8 @@ from dojo_core.study.folder import Changed, NotKept, Studies, folder_of
 from dojo_core.study.panel import panel
 from dojo_core.study.study import read_study
 from dojo_core.study.times import Times, read_times, times_file, write_times
-from dojo_core.study.writing import of_game
-from tests.test_studies import STUDY
+from tests.stand_ins import Bench
+from tests.test_studies import STUDY, told_by
 
 JOINED, SPLIT = ["join_scopes t@0"], ["split_scope t@0 8"]
 FILE = Path("two.md")
@@ -52,13 +55,12 @@ def test_a_note_stands_at_its_position_and_replaces_the_one_before() -> None:
 
 
 def test_a_note_at_a_move_within_a_block_cuts_it_and_its_name_stays_at_the_end() -> None:
-    text = STUDY.replace("```moves as joined", "```moves as joined\nsplit_scope t@0 4")
-    text = text.replace("join_scopes t@0\n```\n\nNow", "interchange t@0\n```\n\nNow")
-    text = STUDY.replace("# Fusion:", "copies x\n# Fusion:") if False else STUDY
-    made = draft(text.replace("split_scope t@0 8\n```\n\nAnother", "split_scope t@0 8\nunroll t@1\n```\n\nAnother"))
+    two = "split_scope t@0 8\nunroll t@1\n```\n\nAnother"
+    made = draft(STUDY.replace("split_scope t@0 8\n```\n\nAnother", two))
     assert [len(each.steps) for each in made.study.chapters[0].passages if each.steps] == [1, 2]
     made.write_note(0, SPLIT, "Between.")
-    assert "```moves after start\nsplit_scope t@0 8\n```\n\nBetween.\n\n```moves\nunroll t@1\n```" in made.text
+    cut = "```moves after start\nsplit_scope t@0 8\n```\n\nBetween.\n\n```moves\nunroll t@1\n```"
+    assert cut in made.text
 
 
 def test_words_at_a_move_that_the_study_has_not_put_it_in_as_a_variation() -> None:
@@ -94,12 +96,12 @@ def test_a_heading_keeps_the_words_behind_it() -> None:
 def test_a_question_is_asked_and_one_that_cannot_be_is_refused_and_changes_nothing() -> None:
     made = draft()
     answers = [("unroll t@0", True, "Why not."), ("join_scopes t@0", False, "")]
-    made.write_question(0, SPLIT, "words", "What now?", answers) if False else None
     made.write_question(0, SPLIT, "", "What now?", answers)
     assert "```question\nWhat now?\n+ unroll t@0 :: Why not.\n- join_scopes t@0\n```" in made.text
     before = made.text
     with pytest.raises(TextError, match="is to be right, and is refused"):
-        made.write_question(0, [*JOINED, "split_scope t@0 4"], "move", "?", [("join_scopes t@0", True, "")] * 2)
+        refused = [("join_scopes t@0", True, "")] * 2
+        made.write_question(0, [*JOINED, "split_scope t@0 4"], "move", "?", refused)
     assert made.text == before, "the moves that were put in for it are out again"
     made.write_question(0, SPLIT, "", "", [])
     assert made.text == draft().text
@@ -108,7 +110,8 @@ def test_a_question_is_asked_and_one_that_cannot_be_is_refused_and_changes_nothi
 def test_a_chapter_goes_on_at_a_position_or_through_another_game() -> None:
     made = draft()
     made.add_chapter("Back at the start", [])
-    assert made.text.endswith("## Back at the start\n\n```moves after move-0\n```\n\nWhat is there to see here?\n")
+    goes_back = "## Back at the start\n\n```moves after move-0\n```\n\nWhat is there to see here?\n"
+    assert made.text.endswith(goes_back)
     made.add_game("Another game", Game.new(draft().study.games[0].start))
     assert [chapter.title for chapter in made.study.chapters][2:] == ["Back at the start", "Another game"]
     assert made.study.chapters[3].game is not made.study.chapters[2].game
@@ -122,6 +125,79 @@ def test_facts_and_titles_are_lines_of_the_file() -> None:
     assert made.text.startswith(head) and made.fact("authors") == ""
     with pytest.raises(TextError, match="no headings and no blocks"):
         made.write_note(0, [], "## A chapter of somebody's")
+
+
+@pytest.fixture
+def author(tmp_path: Path) -> Iterator[Author]:
+    with Records(tmp_path / "records.sqlite") as records:
+        service = Service(RecordStore(records), KernelLibrary(), Bench)
+        yield Author(service)
+        service.close()
+
+
+def session_of(author: Author, folder: Path) -> AuthoringSession:
+    played = Game.new(draft().study.games[0].start, title="Two")
+    return AuthoringSession(author.service.player(None, owner="browser:a"), Studies(folder), lambda: played)
+
+
+def say(author: Author, session: AuthoringSession, kind: str, **fields: object) -> Json:
+    """As the panel sends an event; the study that it is told then."""
+    number = session.acknowledged.get("panel", 0) + 1
+    author.hear(session, "panel", [{"seq": number, "kind": kind, **fields}])
+    told = panel(author, session)
+    return {**told.get("study", {}), "error": told["fault"], "view": told["view"]}
+
+
+def test_an_author_plays_writes_and_finds_it_again(author: Author, tmp_path: Path) -> None:
+    session = session_of(author, tmp_path)
+    study = say(author, session, "begin")
+    assert study["title"] == "Two" and study["here"]["moves"] == "" and study["here"]["in"]
+    board = author.game(session)
+    assert board is not None
+    author.service.branch(board.id, 0, JOINED, "browser:a", go=True)
+    here = panel(author, session)["study"]["here"]
+    assert (here["move"], here["in"], here["note"]) == (JOINED[0], False, "")
+    study = say(author, session, "note", chapter=0, moves=JOINED[0], words="One loop.", before="")
+    assert study["here"]["in"] and study["here"]["note"] == "One loop." and not study["error"]
+    study = say(author, session, "ask", on=True)
+    assert "unroll t@0" in study["here"]["legal"]
+
+    again = session_of(author, tmp_path)
+    study = say(author, again, "open", name="two")
+    assert study["here"]["move"] == JOINED[0], "the board stands where it stood"
+    study = say(author, again, "note", chapter=0, moves=JOINED[0], words="Other words.", before="")
+    assert "changed in another window" in study["error"] and study["here"]["note"] == "One loop."
+    study = say(author, again, "note", chapter=0, moves=JOINED[0], words="Other words.", before="One loop.")
+    assert study["here"]["note"] == "Other words."
+    assert not author.service.recent_games(9, "browser:a"), "a study's game is on no list of games"
+
+
+def test_a_text_that_is_no_study_is_kept_and_its_fault_told(author: Author, tmp_path: Path) -> None:
+    session = session_of(author, tmp_path)
+    study = say(author, session, "begin")
+    bad = study["text"].replace("```program", "```progrm")
+    study = say(author, session, "text", text=bad, before=study["revision"], number=1)
+    assert study["text"] == bad and study["wrong"]["line"] == 11 and "progrm" in study["wrong"]["told"]
+    told = say(author, session, "note", chapter=0, moves="", words="x", before="")
+    assert "Correct the text first" in told["error"]
+    told = say(author, session, "text", text="mine", before="of another window", number=2)
+    assert told["text"] == bad and told["clash"] == {"client": "panel", "number": 2}
+    for hostile in ({"chapter": 10**9}, {"moves": "x\n" * 900}, {"words": None}, {"chapter": "0"}):
+        assert say(author, session, "note", **hostile)["view"] == "study"
+    assert say(author, session, "delete", name="../../etc")["error"] == "There is no such study here."
+    assert say(author, session, "delete", name="two")["view"] == "list"
+
+
+def test_a_page_is_built_beside_and_told_once(author: Author, tmp_path: Path) -> None:
+    session = session_of(author, tmp_path)
+    say(author, session, "begin")
+    say(author, session, "build")
+    building = session.building
+    assert building is not None
+    building.thread.join()
+    told = panel(author, session)["study"]["building"]
+    assert told["name"] == "two.html" and told_by(told["page"])["study"]["title"] == "Two"
+    assert say(author, session, "received")["building"] is None and not session.busy
 
 
 def test_files_are_written_over_only_by_who_knows_them(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class Building:
     done: int = 0
     page: str = ""
     fault: str = ""
+    thread: threading.Thread = field(default_factory=threading.Thread)
 
     @property
     def open(self) -> bool:
@@ -350,7 +351,8 @@ class Author:
                 log.exception("the study %s was not built", session.name)
                 building.fault = FAULT
 
-        threading.Thread(target=work, name="builds a study", daemon=True).start()
+        building.thread = threading.Thread(target=work, name="builds a study", daemon=True)
+        building.thread.start()
 
 
 def times_of(study: Path) -> list[Times]:

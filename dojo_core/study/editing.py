@@ -152,7 +152,7 @@ class Draft:
                 raise TextError(
                     "this move is told of elsewhere", "It is a recorded line's, or another chapter's."
                 )
-            line = dict((each, line) for line, each in passage.steps)[at]
+            line = _line_to(passage, at)
             if _led_to(passage, line)[0] != at:
                 line = self._written_out(line, passage, at)
             begin = line - 1
@@ -161,8 +161,8 @@ class Draft:
             told = " ".join(each.strip()[1:].strip() for each in self._lines[begin : line - 1])
             words = told.partition(":")[2].strip() or ("" if len(told) <= 60 else told)
             head = _one_line(title).replace(":", ",")[:60]
-            comment = f"# {head}: {words}" if head and words else f"# {head or words}" if head or words else ""
-            lines = [*self._lines[:begin], *([comment] if comment else []), *self._lines[line - 1 :]]
+            comment = [f"# {': '.join(filter(None, (head, words)))}"] if head or words else []
+            lines = [*self._lines[:begin], *comment, *self._lines[line - 1 :]]
             self._read("\n".join(lines) + "\n")
 
     def write_facts(self, title: str, facts: Mapping[str, str]) -> None:
@@ -268,8 +268,8 @@ class Draft:
         return ["", f"```moves after {self._named(number, moves, beyond)}", "```"]
 
     def _named(self, number: int, moves: Moves, beyond: bool = False) -> str:
-        """The name of a position in a chapter, or ``beyond`` it, where another start is called so; it gets one
-        where it has none."""
+        """The name of a position in a chapter, or ``beyond`` it, where another start is called so; one that
+        has none gets one."""
         chapter = self._chapter(number)
         at = position_at(chapter.game, moves)
         for name, position in chapter.names.items():
@@ -298,12 +298,12 @@ class Draft:
 
     def _split(self, passage: Passage, at: int, name: str = "") -> None:
         """Cut a block of moves in two behind the move to a position, which may get a name."""
-        line = dict((each, line) for line, each in passage.steps)[at]
+        line = _line_to(passage, at)
         if _led_to(passage, line)[-1] != at:
             self._written_out(line, passage, at)
             chapters = self.study.chapters
             passage = next(p for c in chapters for p in c.passages if p.part.line == passage.part.line)
-            line = dict((each, line) for line, each in passage.steps)[at]
+            line = _line_to(passage, at)
         opening = _OPENING.match(self._lines[passage.part.line - 1].rstrip())
         assert opening is not None, "it was read as one"
         after, named = opening.groups()
@@ -338,6 +338,11 @@ class _Undoing:
 def _cursor(chapter: Chapter) -> int:
     """Where moves go on that are put behind a chapter."""
     return chapter.passages[-1].at if chapter.passages else chapter.begins
+
+
+def _line_to(passage: Passage, at: int) -> int:
+    """The line of moves that led to a position."""
+    return next(line for line, position in passage.steps if position == at)
 
 
 def _led_to(passage: Passage, line: int) -> list[int]:

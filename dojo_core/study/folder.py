@@ -1,7 +1,7 @@
 """The studies that somebody writes in the app: Markdown files in a folder, their times beside them.
 
-Any editor may change a file as well. Whoever writes says which text theirs began from: where another one stands
-there by then, nothing is written over it.
+Any editor may change a file as well. Whoever writes says which text theirs began from: where another one
+stands there by then, nothing is written over it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class Studies:
     def write(self, name: str, text: str, before: str) -> Kept:
         """Put a text in place of the one of revision ``before``. Raises Changed, NotKept, or OSError."""
         if len(text) > LARGEST:
-            raise NotKept(f"A study has at most {LARGEST // 1024} KB: make two of it. This text is not saved.")
+            raise NotKept(
+                f"This text is not saved: a study has at most {LARGEST // 1024} KB. Make two of it."
+            )
         with self._writing:
             known = self.read(name)
             if known.text == text:

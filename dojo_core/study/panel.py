@@ -36,9 +36,7 @@ def listed(session: AuthoringSession) -> Json:
             continue
     game = session.played()
     return {
-        "studies": [
-            {"name": each.name, "title": each.title, "changed": _day(each.changed)} for each in kept
-        ],
+        "studies": [{"name": each.name, "title": each.title, "changed": _day(each.changed)} for each in kept],
         "folder": str(session.studies.folder),
         "play": None if game is None else {"title": game.title, "moves": len(game.positions) - 1},
         "lines": sorted(recorded_lines()),

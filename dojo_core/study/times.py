@@ -199,7 +199,8 @@ def take(
     leads to, in turns with the position; ``profiles``: and where the time of each goes.
 
     ``advance`` is called after each position. ``limits`` tells of a game what the machine could do at best.
-    ``begun``: what is known already, and not taken again; ``keep`` is given what is known after each position.
+    ``begun``: what is known already, and not taken again; ``keep`` is given what is known then, after each
+    position.
     """
     key, machine = clock_of(study)
     times = Times(key, machine, datetime.now(UTC).strftime("%Y-%m-%d"))

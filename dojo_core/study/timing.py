@@ -1,8 +1,8 @@
-"""The times of a study taken by a process of its own, which goes on when nobody looks, and can be gone on with.
+"""The times of a study taken by a process of its own, which goes on when nobody looks.
 
-``python -m dojo_core.study.timing FILE``: the study's times on this machine, kept beside it at the end. How far
-it is stands in ``FILE.timing.json`` after each position, together with what it has; a process that was ended
-is followed by one that goes on from there.
+``python -m dojo_core.study.timing FILE``: the study's times on this machine, kept beside it at the end. How
+far it is stands in ``FILE.timing.json`` after each position, together with what it has; a process that was
+ended is followed by one that goes on from there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from dojo_core.bounded_json import NotJson, read_object
-from dojo_core.files import replace_text
+from dojo_core.faults import text_fault
+from dojo_core.files import replace_text, trouble_text
 from dojo_core.launch import module_command
 from dojo_core.program.expressions import TextError
 from dojo_core.study.study import read_study
@@ -162,7 +163,8 @@ def main() -> None:
     try:
         run(file, again)
     except (TextError, OSError) as fault:
-        _tell(file, _Progress(os.getpid(), 0, 0, "failed", str(fault)))
+        why = text_fault(fault) if isinstance(fault, TextError) else trouble_text(fault)
+        _tell(file, _Progress(os.getpid(), 0, 0, "failed", why))
     except Exception:
         log.exception("the times of %s were not taken", file)
         _tell(file, _Progress(os.getpid(), 0, 0, "failed", "A fault of the Dojo, noted in its log."))
