@@ -8,6 +8,7 @@ import re
 import threading
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +19,7 @@ from dojo_core.package_data import data_path
 from dojo_core.program.expressions import TextError
 from dojo_core.study.page import study_page
 from dojo_core.study.serving import StudyServer, Unbuilt
-from dojo_core.study.sheets import packed, study_data
+from dojo_core.study.sheets import Packer, study_data
 from dojo_core.study.study import Study, is_study, read_study
 from dojo_core.study.times import Times, joined, read_times, times_file, write_times
 from dojo_core.study.writing import of_game
@@ -162,11 +163,11 @@ def page() -> str:
     return study_page(study_data(study(hostile), []))
 
 
-def told_by(page: str) -> object:
+def told_by(page: str) -> dict[str, Any]:
     """The data of a page, as its script reads them."""
-    found = re.search(r'id="study-data">([^<]*)</script>', page)
-    assert found
-    strings, data = json.loads(zlib.decompress(base64.b64decode(found[1])))
+    parts = re.findall(r'id="study-(?:first|rest)">([^<]*)</script>', page)
+    (first, told), (more, rest) = (json.loads(zlib.decompress(base64.b64decode(part))) for part in parts)
+    strings = first + more
 
     def taken(value: object) -> object:
         if isinstance(value, bool) or value is None:
@@ -178,7 +179,12 @@ def told_by(page: str) -> object:
         assert isinstance(value, list)
         return [taken(each) for each in value[1:]] if value[0] == "" else value[0]
 
-    return taken(data)
+    data, later = taken(told), taken(rest)
+    assert isinstance(data, dict) and isinstance(later, dict)
+    for name in ("games", "machines"):
+        for whole, part in zip(data[name], later[name], strict=True):
+            whole |= part
+    return data
 
 
 def test_a_page_holds_what_the_study_says_and_the_board_would_show(page: str) -> None:
@@ -195,7 +201,8 @@ def test_a_page_holds_what_the_study_says_and_the_board_would_show(page: str) ->
 
 def test_words_of_others_are_never_markup_nor_script(page: str) -> None:
     scripts = re.findall(r"<script[^>]*>", page)
-    assert scripts == ['<script type="text/plain" id="study-data">', '<script type="module">']
+    data = [f'<script type="text/plain" id="study-{part}">' for part in ("first", "rest")]
+    assert scripts == [*data, '<script type="module">']
     assert (
         "<img" not in page.split('<script type="module">')[0] and "<b>" not in page.split("<body>")[1][:400]
     )
@@ -204,14 +211,12 @@ def test_words_of_others_are_never_markup_nor_script(page: str) -> None:
     assert "unsafe-inline" not in policy[1].split("style-src")[0], "no script but the one of that hash"
 
 
-def test_packing_gives_back_what_was_packed() -> None:
-    value = {"a": ["x", 1, 2.5, None, True, ["", "x"]], "b": {"c": []}}
-    text = json.dumps(packed(value))
-    assert text.count('"x"') == 1
-    assert (
-        told_by(f'id="study-data">{base64.b64encode(zlib.compress(text.encode())).decode()}</script>')
-        == value
-    )
+def test_parts_of_a_page_have_each_string_once() -> None:
+    packer = Packer()
+    first, told = packer.part({"a": ["x", 1, 2.5, None, True, ["", "y"]], "b": {"c": []}})
+    assert first == ["x", "", "y"]
+    assert told == {"a": ["", 0, [1], [2.5], None, True, ["", 1, 2]], "b": {"c": [""]}}
+    assert packer.part(["y", "z"]) == [["z"], ["", 2, 3]]
 
 
 def test_the_server_answers_this_machine_alone_and_tells_what_is_wrong(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dojo_core.service.queue import Outcome
 
-# How the ids of games begin that belong to a lesson, or to a study that is written: no list of games has them.
+# How the ids of games begin that belong to a lesson, or to a study that is written: on no list of games.
 SCHOOL_GAMES, STUDY_GAMES = "learn-", "study-"
 UNLISTED_GAMES = (SCHOOL_GAMES, STUDY_GAMES)
 

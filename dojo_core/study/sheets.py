@@ -148,21 +148,45 @@ def _game(game: Game, names: Names, assembly: bool, advance: Callable[[], None])
     }  # fmt: skip
 
 
-def packed(data: Any) -> Any:
-    """The same with each different string once: ``[strings, data]``, where every string is the number of its
-    place in ``strings``, and numbers stand as lists of one. The texts of positions are much alike."""
-    places: dict[str, int] = {}
+class Packer:
+    """Data in parts, with each different string once over all of them: the texts of positions are much alike."""
 
-    def taken(value: Any) -> Any:
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def part(self, data: Any) -> Any:
+        """``[strings, data]``: the strings that no part before has, and the data, in which every string is the
+        number of its place in the strings of all parts, and numbers stand as lists of one."""
+        known = len(self._places)
+        told = self._taken(data)
+        return [list(self._places)[known:], told]
+
+    def _taken(self, value: Any) -> Any:
         if isinstance(value, str):
-            return places.setdefault(value, len(places))
+            return self._places.setdefault(value, len(self._places))
         if isinstance(value, dict):
-            return {key: taken(each) for key, each in value.items()}
+            return {key: self._taken(each) for key, each in value.items()}
         if isinstance(value, (list, tuple)):
-            return ["", *map(taken, value)]
+            return ["", *map(self._taken, value)]
         if value is None or isinstance(value, bool):
             return value
         return [value]
 
-    told = taken(data)
-    return [list(places), told]
+
+def parted(data: Json) -> tuple[Json, Json]:
+    """What a page draws first, and the rest: positions but the one that it opens at, profiles, speeds of moves,
+    texts of games. Both have the form of the whole."""
+    chapter = data["chapters"][0]
+    begins, opened = str(chapter["begins"]), chapter["game"]
+    first: Json = {**data, "games": [], "machines": []}
+    rest: Json = {"games": [], "machines": []}
+    for number, game in enumerate(data["games"]):
+        shown = {begins: game["sheets"][begins]} if number == opened else {}
+        first["games"].append({**game, "sheets": shown, "text": ""})
+        rest["games"].append({"sheets": game["sheets"], "text": game["text"]})
+    here = data["games"][opened]["sheets"][begins]["position"]["hash"]
+    for times in data["machines"]:
+        speeds = {here: times["speeds"][here]} if here in times["speeds"] else {}
+        first["machines"].append({**times, "speeds": speeds, "profiles": {}})
+        rest["machines"].append({"speeds": times["speeds"], "profiles": times["profiles"]})
+    return first, rest
