@@ -23,7 +23,7 @@ from dojo_core.opening import begun, first_shape
 from dojo_core.ownership import is_client, may_claim, may_take_over, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
-from dojo_core.service import saved_games, yardstick
+from dojo_core.service import authored, saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.drafts import program_of
 from dojo_core.service.merging import lines, merge
@@ -206,6 +206,7 @@ class Games:
         table = self.table(game, saved.player)
         table.measuring = saved_games.measured(saved.text)
         table.yardstick = yardstick.read(saved.text)
+        table.authored = authored.of_text(saved.text)
         table.client = saved_games.client_in(saved.text)
         table.noted = saved_games.notes_in(saved.text)
         table.stored = saved.text

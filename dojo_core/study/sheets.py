@@ -15,6 +15,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.program.tree import Provenance
 from dojo_core.service import board
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.authored import Authored, note
 from dojo_core.service.view import Json, history
 from dojo_core.service.wiring import assemble
 from dojo_core.sharing import link
@@ -48,7 +49,7 @@ def study_data(
             "by": f"Dojo {version()}",
             "code": this_machine().summary,
         },
-        "games": [_game(game, names, assembly, advance) for game in games],
+        "games": [_game(game, names, every, assembly, advance) for game in games],
         "chapters": [
             {
                 "id": chapter.id,
@@ -117,7 +118,9 @@ def question_view(asked: Asked) -> Json:
     }
 
 
-def _game(game: Game, names: Names, assembly: bool, advance: Callable[[], None]) -> Json:
+def _game(
+    game: Game, names: Names, every: list[Times], assembly: bool, advance: Callable[[], None]
+) -> Json:
     clock, words = backend(game.target).clock(), backend(game.target).words
     hues: dict[Provenance, int] = {}
     sheets: dict[str, Json] = {}
@@ -144,8 +147,19 @@ def _game(game: Game, names: Names, assembly: bool, advance: Callable[[], None])
         "history": [{**node, "hash": names.of(node["hash"])} for node in history(game)["nodes"]],
         "work": dict(zip(("flops", "bytes"), work_of(game.kernel, game.shape, game.start), strict=True)),
         "sheets": sheets,
-        "text": game.to_text(),
+        "text": game.to_text() + _noted(game, every),
     }  # fmt: skip
+
+
+def _noted(game: Game, every: list[Times]) -> str:
+    """The first machine's times of a game's positions, for who opens the game's file elsewhere."""
+    if not every:
+        return ""
+    times = every[0]
+    hashes = dict.fromkeys(position.program.hash for position in game.positions.values())
+    known = {program: times.seconds[program][0] for program in hashes if program in times.seconds}
+    seconds = {program: each for program, each in known.items() if each > 0}
+    return f"{note(Authored(times.machine, times.date, seconds))}\n" if seconds else ""
 
 
 class Packer:
