@@ -5,7 +5,7 @@ times slower (``--slower``), in turns with the others. Told are the shortest and
 milliseconds from the navigation to
 
 - the words and the program of the first position on the screen,
-- from then, where Next is pressed at once, the words of the next one: what is left to be read comes before it.
+- from then, where Next is pressed at once, the words of the next one: what is left to be read comes before.
 
 ``dojo study build softmax.md`` makes such a page; another version of the Dojo makes another one to compare
 with.
@@ -20,11 +20,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 
-PHONE = {"width": 390, "height": 844}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 # When the first position was on the screen: two frames after it came to be there.
 WATCH = """
@@ -84,9 +84,10 @@ def main() -> None:
     for name, times in found.items():
         there, step = zip(*times, strict=True)
         size = Path(name).stat().st_size / 1024
+        middle = statistics.median(there), statistics.median(step)
         print(
-            f"{name}: {size:.0f} KB; there after {min(there):.0f} ms (median {statistics.median(there):.0f}), "
-            f"a step {min(step):.0f} ms (median {statistics.median(step):.0f})"
+            f"{name}: {size:.0f} KB; there after {min(there):.0f} ms (median {middle[0]:.0f}), "
+            f"a step {min(step):.0f} ms (median {middle[1]:.0f})"
         )
     if options.json:
         options.json.write_text(json.dumps(found))

@@ -31,7 +31,8 @@ def test_times_come_along_a_line() -> None:
     [
         "", "!", "x" * 9000, link("m", "d", [1.0] * 4), link("m", "d", [-1.0]), link("m", "d", ["1"]),
         link("m", "d", {"a": 1}), link(["m"], "d", [1.0]), link("m", "d"), link("m", "d", [True]),
-        base64.urlsafe_b64encode(b"[" * 3000).decode(), base64.urlsafe_b64encode(b'["m","d",[1e999]]').decode(),
+        base64.urlsafe_b64encode(b"[" * 3000).decode(),
+        base64.urlsafe_b64encode(b'["m","d",[1e999]]').decode(),
     ],
 )  # fmt: skip
 def test_what_is_no_list_of_times_is_passed_over(packed: str) -> None:

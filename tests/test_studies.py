@@ -153,6 +153,58 @@ def test_times_are_kept_by_machine_and_read_with_care() -> None:
         read_times(negative)
 
 
+PROFILE = {
+    "parts": {"0": {"text": "64", "share": 0.9, "bound": "L3", "source": "timer", "sentence": "Slow."}},
+    "hot": [[1, 2, 0.5]],
+    "note": "n",
+}
+LIMIT = {
+    "seconds": 1e-6, "gbytes_per_second": 10.0, "gflops": 1.0, "bound": "memory", "pattern": "1", "reached": ""
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "content"),
+    [
+        ("profiles", {"h": {**PROFILE, "hot": [[1, 2, "0.5"]]}}),
+        ("profiles", {"h": {**PROFILE, "hot": [[-1, 2, 0.5]]}}),
+        ("profiles", {"h": {**PROFILE, "hot": [[1, 2, 0.5]] * 3000}}),
+        ("profiles", {"h": {**PROFILE, "parts": {"0": {"text": "64"}}}}),
+        ("profiles", {"h": {**PROFILE, "parts": [1]}}),
+        ("profiles", {"h": {**PROFILE, "note": {"a": 1}}}),
+        ("limits", {"h": {"roofline": {**LIMIT, "seconds": "soon"}}}),
+        ("limits", {"h": {"roofline": {**LIMIT, "reached": ["a"]}}}),
+        ("limits", {"h": {"roofline": 1}}),
+        ("limits", [1]),
+        ("speeds", {"h": {"g": ["faster", 2.0, 1.9, 2.1, "7"]}}),
+        ("speeds", {"h": {"g": ["fast", 2.0, 1.9, 2.1, 7]}}),
+        ("seconds", {"h" * 201: [1.0, 1.0]}),
+        ("seconds", {"h": [True, 1.0]}),
+        ("failed", {"h": 1}),
+        ("machine", 1),
+    ],
+)
+def test_what_others_write_into_times_is_checked(field: str, content: object) -> None:
+    sound = Times(
+        "k", "m", "d", {"h": [1.0, 1.0]}, profiles={"h": PROFILE}, limits={"h": {"roofline": LIMIT}}
+    )
+    assert read_times(write_times([sound])) == [sound]
+    hostile = json.loads(write_times([sound]))
+    hostile["machines"][0][field] = content
+    with pytest.raises(TextError, match="no times of a study"):
+        read_times(json.dumps(hostile))
+
+
+def test_of_times_only_what_a_page_shows_is_taken() -> None:
+    more = json.loads(write_times([Times("k", "m", "d", profiles={"h": PROFILE}, limits={"h": {}})]))
+    (told,) = more["machines"]
+    told["profiles"]["h"] |= {"more": "x" * 9000, "note": "n" * 9000}
+    told["limits"]["h"] = {"torch": 1.0}
+    (read,) = read_times(json.dumps(more))
+    assert set(read.profiles["h"]) == {"parts", "hot", "note"} and len(read.profiles["h"]["note"]) == 600
+    assert read.limits == {"h": {}}
+
+
 @pytest.fixture(scope="module")
 def page() -> str:
     hostile = STUDY.replace(

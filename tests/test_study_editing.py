@@ -14,13 +14,13 @@ from dojo_core.program.expressions import TextError
 from dojo_core.service.service import Service
 from dojo_core.service.view import Json
 from dojo_core.service.wiring import KernelLibrary, RecordStore
-from dojo_core.study import timing
+from dojo_core.study import work
 from dojo_core.study.authoring import Author, AuthoringSession
 from dojo_core.study.editing import Draft, moves_to, position_at
 from dojo_core.study.folder import Changed, NotKept, Studies, folder_of
 from dojo_core.study.panel import panel
 from dojo_core.study.study import read_study
-from dojo_core.study.times import Times, read_times, times_file, write_times
+from dojo_core.study.times import Times, clock_of, read_times, times_file, write_times
 from tests.stand_ins import Bench
 from tests.test_studies import STUDY, told_by
 
@@ -188,16 +188,15 @@ def test_a_text_that_is_no_study_is_kept_and_its_fault_told(author: Author, tmp_
     assert say(author, session, "delete", name="two")["view"] == "list"
 
 
-def test_a_page_is_built_beside_and_told_once(author: Author, tmp_path: Path) -> None:
+def test_a_page_is_built_beside_the_study_and_handed_out_once(author: Author, tmp_path: Path) -> None:
     session = session_of(author, tmp_path)
     say(author, session, "begin")
-    say(author, session, "build")
-    building = session.building
-    assert building is not None
-    building.thread.join()
-    told = panel(author, session)["study"]["building"]
-    assert told["name"] == "two.html" and told_by(told["page"])["study"]["title"] == "Two"
-    assert say(author, session, "received")["building"] is None and not session.busy
+    assert "build it first" in say(author, session, "download")["error"]
+    work.build(session.file)  # what the process does that "build" starts
+    told = say(author, session, "download")
+    assert told["building"]["state"] == "done" and not told["building"]["built"]["older"]
+    assert told["page"]["name"] == "two.html" and told_by(told["page"]["text"])["study"]["title"] == "Two"
+    assert say(author, session, "received")["page"] is None and not session.busy
 
 
 def test_files_are_written_over_only_by_who_knows_them(tmp_path: Path) -> None:
@@ -221,22 +220,23 @@ def test_files_are_written_over_only_by_who_knows_them(tmp_path: Path) -> None:
 def test_times_go_on_from_what_an_ended_process_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "two.md"
     file.write_text(STUDY, encoding="utf-8")
-    assert timing.timing_of(file).state == "none"
-    key, _ = timing.clock_of(read_study(STUDY, file))
+    assert work.progress_of(work.TIMING, file).state == "none"
+    key, _ = clock_of(read_study(STUDY, file))
     left = Times(key, "Here", "2026-11-26", {"known": [1.0, 1.0]})
-    timing._tell(file, timing._Progress(1 << 22, 2, 4, times=left))
-    assert timing.timing_of(file) == timing.Timing("stopped", 2, 4)
+    nobody = 1 << 22  # no process has this number
+    work._keep(work.TIMING, file, work.Progress("running", 2, 4, times=left), nobody)
+    assert work.progress_of(work.TIMING, file) == work.Progress("stopped", 2, 4)
 
     def take(study: Any, limits: Any, begun: Times | None, keep: Any) -> Times:
         assert begun == left
         keep(begun)
-        assert timing.timing_of(file) == timing.Timing("running", 1, 4)
+        assert work.progress_of(work.TIMING, file) == work.Progress("running", 1, 4)
         return Times(key, "Here", "2026-11-27", {**begun.seconds, "new": [2.0, 2.0]})
 
-    monkeypatch.setattr(timing, "take", take)
+    monkeypatch.setattr(work, "take", take)
     other = Times("other", "There", "2026-11-20")
     times_file(file).write_text(write_times([other]), encoding="utf-8")
-    timing.run(file, again=False)
-    assert timing.timing_of(file).state == "done"
+    work.take_times(file, again=False)
+    assert work.progress_of(work.TIMING, file).state == "done"
     kept = read_times(times_file(file).read_text(encoding="utf-8"))
     assert [each.machine for each in kept] == ["There", "Here"] and set(kept[1].seconds) == {"known", "new"}

@@ -28,8 +28,8 @@ from dojo_core.program.expressions import TextError
 from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
 from dojo_core.service.analysis import Analysis
-from dojo_core.service.authored import Authored, of_text
 from dojo_core.service.attention import Attention, Limits
+from dojo_core.service.authored import Authored, of_text
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.drafts import draft, sizes_said
@@ -471,9 +471,7 @@ class Service:
 
     def _notes(self, table: Table) -> str:
         speed_up = feed.speed_up(table, self.queue.of(table.key))
-        return saved_games.notes(
-            speed_up, table.measuring, table.yardstick, table.client, table.authored
-        )
+        return saved_games.notes(speed_up, table.measuring, table.yardstick, table.client, table.authored)
 
     def _save(self, player: Player, table: Table) -> None:
         if table.source is None and self._games.save(table, self._notes(table)):

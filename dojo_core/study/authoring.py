@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,36 +24,17 @@ from dojo_core.service.players import Player, Refused
 from dojo_core.service.service import Service
 from dojo_core.service.sources import STUDY_GAMES
 from dojo_core.service.view import Json
-from dojo_core.study import timing
+from dojo_core.study import work
 from dojo_core.study.editing import Draft, moves_to, position_at
 from dojo_core.study.folder import Changed, Kept, NotKept, Studies
-from dojo_core.study.page import study_page
-from dojo_core.study.sheets import study_data
 from dojo_core.study.study import Chapter, Study
-from dojo_core.study.times import Times, read_times, times_file
+from dojo_core.study.work import BUILDING, TIMING, Progress
 from dojo_core.study.writing import of_game, of_line
 
 log = logging.getLogger(__name__)
 
 KEPT_CLIENTS = 8  # pages of one session, whose event numbers are remembered
 FAULT = "That did not work: a fault of the app, noted in its log. The study is as it was."
-
-
-@dataclass
-class Building:
-    """A page in the making; ``page`` once it is there, ``fault`` why it is not."""
-
-    number: int
-    name: str
-    total: int
-    done: int = 0
-    page: str = ""
-    fault: str = ""
-    thread: threading.Thread = field(default_factory=threading.Thread)
-
-    @property
-    def open(self) -> bool:
-        return not self.page and not self.fault
 
 
 @dataclass
@@ -70,19 +50,23 @@ class AuthoringSession:
     clash: Json | None = None  # the text that was not saved as the file had changed: as ``saved`` has it
     fault: str = ""
     saved: Json = field(default_factory=dict)  # the last text that was saved: of which page, its number
-    building: Building | None = None
+    page: Json | None = None  # the built page, until the tab says that it is there
     acknowledged: dict[str, int] = field(default_factory=dict)
     known: tuple[str, Draft | None, TextError | None] = ("", None, None)  # what was read of a revision
 
     @property
     def busy(self) -> bool:
         """Is there something under way that will be told?"""
-        building = self.building is not None and self.building.open
-        return building or bool(self.name and self.timing.state == "running")
+        return bool(self.name) and any(self.progress(what).state == "running" for what in (TIMING, BUILDING))
 
     @property
-    def timing(self) -> timing.Timing:
-        return timing.timing_of(self.studies.file(self.name))
+    def file(self) -> Path:
+        """The open study's."""
+        return self.studies.file(self.name)
+
+    def progress(self, what: str) -> Progress:
+        """How far its times, or its page, are."""
+        return work.progress_of(what, self.file)
 
     @property
     def secret(self) -> bool:
@@ -123,12 +107,12 @@ class Author:
         kept = session.studies.read(name)
         session.name, session.chapter = kept.name, 0
         session.asking = False
-        session.building, session.clash, session.saved = None, None, {}
+        session.page, session.clash, session.saved = None, None, {}
         self.seat(session)
 
     def close(self, session: AuthoringSession) -> None:
         """Back to the list."""
-        session.name, session.building, session.clash = "", None, None
+        session.name, session.page, session.clash = "", None, None
         self.service.leave(session.player)
 
     def seat(self, session: AuthoringSession) -> None:
@@ -223,13 +207,15 @@ class Author:
             case "ask":
                 session.asking = bool(event.get("on"))
             case "time":
-                timing.begin(session.studies.file(session.name), bool(event.get("again")))
-            case "stop":
-                timing.stop(session.studies.file(session.name))
+                work.begin(TIMING, session.file, bool(event.get("again")))
             case "build":
-                self.build(session)
+                work.begin(BUILDING, session.file)
+            case "stop":
+                work.stop(BUILDING if text_of("what") == BUILDING else TIMING, session.file)
+            case "download":
+                self._hand_out(session)
             case "received":
-                session.building = None
+                session.page = None
             case "note":
                 before, words = text_of("before"), text_of("words")
 
@@ -293,7 +279,7 @@ class Author:
     def _edit(self, session: AuthoringSession, change: Callable[[Draft], None]) -> None:
         """Change the study at a position. Raises TextError and NotKept; the file is as it was then."""
         kept = self.kept(session)
-        path = session.studies.file(session.name)
+        path = session.file
         if self.draft(session, kept) is None:
             raise NotKept("Correct the text first: it says below where.")
         draft = Draft(kept.text, path)
@@ -311,6 +297,16 @@ class Author:
         session.clash, session.saved = None, {**sent, "revision": kept.revision}
         self.seat(session)
 
+    @staticmethod
+    def _hand_out(session: AuthoringSession) -> None:
+        """Give the page that was built to the tab. Raises NotKept."""
+        built = work.page_file(session.file)
+        try:
+            text = built.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise NotKept("There is no page yet: build it first.") from None
+        session.page = {"name": built.name, "text": text}
+
     def _go(self, session: AuthoringSession, chapter: int, moves: Sequence[str]) -> None:
         session.chapter = chapter
         self.seat(session)
@@ -324,43 +320,6 @@ class Author:
         if draft is not None:
             last = draft.study.chapters[-1]
             self._go(session, len(draft.study.chapters) - 1, moves_to(last.game, last.begins))
-
-    # ------------------------------------------------------------------ a page of it
-
-    def build(self, session: AuthoringSession) -> None:
-        """Build the page, in a thread: positions take a tenth of a second each."""
-        draft = self.draft(session, self.kept(session))
-        if draft is None:
-            raise NotKept("Correct the text first: it says below where.")
-        if session.building is not None and session.building.open:
-            return
-        # Read anew: the page goes through its games while the author plays on.
-        study = Draft(draft.text, session.studies.file(session.name)).study
-        total = sum(len(game.positions) for game in study.games)
-        number = 1 + (session.building.number if session.building else 0)
-        building = session.building = Building(number, f"{session.name}.html", total)
-        every = times_of(session.studies.file(session.name))
-
-        def advance() -> None:
-            building.done += 1
-
-        def work() -> None:
-            try:
-                building.page = study_page(study_data(study, every, advance=advance))
-            except Exception:
-                log.exception("the study %s was not built", session.name)
-                building.fault = FAULT
-
-        building.thread = threading.Thread(target=work, name="builds a study", daemon=True)
-        building.thread.start()
-
-
-def times_of(study: Path) -> list[Times]:
-    """The times beside a study's file; none where they cannot be read."""
-    try:
-        return read_times(times_file(study).read_text(encoding="utf-8"))
-    except (OSError, TextError, UnicodeDecodeError):
-        return []
 
 
 def _board_id(session: AuthoringSession, game: Game) -> str:

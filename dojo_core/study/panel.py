@@ -8,11 +8,12 @@ from dojo_core.faults import text_fault
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.service.view import Json
-from dojo_core.study.authoring import Author, AuthoringSession, chapter_at, times_of
+from dojo_core.study.authoring import Author, AuthoringSession, chapter_at
 from dojo_core.study.editing import Draft, moves_to, position_at
 from dojo_core.study.folder import Kept, NotKept
 from dojo_core.study.sheets import question_view
 from dojo_core.study.study import Chapter
+from dojo_core.study.work import BUILDING, TIMING, page_file, times_of
 
 
 def panel(author: Author, session: AuthoringSession) -> Json:
@@ -55,30 +56,34 @@ def study_words(author: Author, session: AuthoringSession) -> Json:
     told: Json = {
         "name": kept.name, "title": kept.title, "text": kept.text, "revision": kept.revision,
         "saved": session.saved, "clash": session.clash, "asking": session.asking,
-        "file": str(session.studies.file(kept.name)),
+        "file": str(session.file),
         "wrong": None if fault is None else {"line": fault.line, "told": text_fault(fault)},
-        "building": _building(session),
+        "page": session.page,
     }  # fmt: skip
     if draft is not None:
         told |= _sound(author, session, draft)
     return told
 
 
-def _building(session: AuthoringSession) -> Json | None:
-    building = session.building
-    if building is None:
+def _progress(session: AuthoringSession, what: str) -> Json:
+    told = session.progress(what)
+    return {"state": told.state, "done": told.done, "total": told.total, "message": told.message}
+
+
+def _built(session: AuthoringSession) -> Json | None:
+    """The page that there is: its name, when it was built, its size, and whether the text is newer."""
+    page = page_file(session.file)
+    if not page.exists():
         return None
-    return {
-        "number": building.number, "name": building.name, "done": building.done, "total": building.total,
-        "page": building.page, "fault": building.fault,
-    }  # fmt: skip
+    status = page.stat()
+    older = status.st_mtime < session.file.stat().st_mtime
+    return {"name": page.name, "changed": _day(status.st_mtime), "bytes": status.st_size, "older": older}
 
 
 def _sound(author: Author, session: AuthoringSession, draft: Draft) -> Json:
     """What is told of a study whose text is one."""
     study = draft.study
     programs = {position.program.hash for game in study.games for position in game.positions.values()}
-    timing = session.timing
     board = author.game(session)
     return {
         "facts": {name: draft.fact(name) for name in ("about", "authors", "licence")},
@@ -91,11 +96,10 @@ def _sound(author: Author, session: AuthoringSession, draft: Draft) -> Json:
                 "date": times.date,
                 "timed": len(programs & {*times.seconds, *times.failed}),
             }
-            for times in times_of(session.studies.file(session.name))
+            for times in times_of(session.file)
         ],
-        "timing": {
-            "state": timing.state, "done": timing.done, "total": timing.total, "message": timing.message
-        },
+        TIMING: _progress(session, TIMING),
+        BUILDING: {**_progress(session, BUILDING), "built": _built(session)},
         "here": None if board is None else _here(author, session, draft, board),
     }  # fmt: skip
 

@@ -118,9 +118,7 @@ def question_view(asked: Asked) -> Json:
     }
 
 
-def _game(
-    game: Game, names: Names, every: list[Times], assembly: bool, advance: Callable[[], None]
-) -> Json:
+def _game(game: Game, names: Names, every: list[Times], assembly: bool, advance: Callable[[], None]) -> Json:
     clock, words = backend(game.target).clock(), backend(game.target).words
     hues: dict[Provenance, int] = {}
     sheets: dict[str, Json] = {}
@@ -163,14 +161,14 @@ def _noted(game: Game, every: list[Times]) -> str:
 
 
 class Packer:
-    """Data in parts, with each different string once over all of them: the texts of positions are much alike."""
+    """Data in parts, each different string once over all of them: the texts of positions are much alike."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
 
     def part(self, data: Any) -> Any:
-        """``[strings, data]``: the strings that no part before has, and the data, in which every string is the
-        number of its place in the strings of all parts, and numbers stand as lists of one."""
+        """``[strings, data]``: the strings that no part before has, and the data, in which every string is
+        the number of its place in the strings of all parts, and numbers stand as lists of one."""
         known = len(self._places)
         told = self._taken(data)
         return [list(self._places)[known:], told]
@@ -188,8 +186,8 @@ class Packer:
 
 
 def parted(data: Json) -> tuple[Json, Json]:
-    """What a page draws first, and the rest: positions but the one that it opens at, profiles, speeds of moves,
-    texts of games. Both have the form of the whole."""
+    """What a page draws first, and the rest: the positions, profiles, speeds of moves, texts of games. Both
+    have the form of the whole."""
     chapter = data["chapters"][0]
     begins, opened = str(chapter["begins"]), chapter["game"]
     first: Json = {**data, "games": [], "machines": []}

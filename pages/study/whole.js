@@ -21,7 +21,7 @@ class WholeView {
     this.machines = new Part();
     this.timing = new Part();
     this.building = new Part();
-    this.got = null; // the number of the page that was saved
+    this.taking = false; // was the page saved that is told?
     this.root = el("div", { class: "tab", role: "tabpanel", "aria-label": "Whole" },
       ...FACTS.map(([name, words]) => el("label", {}, words, this.inputs[name])),
       el("h2", {}, "Chapters"), this.chapters, this.added,
@@ -62,13 +62,12 @@ class WholeView {
       ? el("ul", {}, ...study.machines.map((each) => el("li", {}, `${each.machine}, ${each.date}: ${each.timed} of ${plural(study.positions, "program")}`)))
       : el("p", { class: "quiet" }, "None yet. They are taken here; run dojo study time on another machine with the same file, and both stand side by side."));
     this.timing.draw(study.timing, () => this.drawTiming(study.timing));
-    this.building.draw(study.building && { ...study.building, page: Boolean(study.building.page) }, () => this.drawBuilding(study.building));
-    const { building } = study;
-    if (building && building.page && building.number !== this.got) {
-      this.got = building.number;
-      this.save(building.name, building.page, "text/html");
+    this.building.draw(study.building, () => this.drawBuilding(study.building));
+    if (study.page && !this.taking) {
+      this.taking = true;
+      this.save(study.page.name, study.page.text, "text/html");
       this.panel.tell("received");
-    }
+    } else if (!study.page) this.taking = false;
   }
 
   drawTiming({ state, done, total, message }) {
@@ -83,11 +82,16 @@ class WholeView {
         el("button", { class: "small ghost", type: "button", onclick: tell("time", { again: true }) }, "All anew")));
   }
 
-  drawBuilding(building) {
-    const begin = el("button", { class: "small primary", type: "button", onclick: () => this.panel.tell("build") }, "Build and download it");
-    if (!building) return begin;
-    if (building.fault) return el("div", {}, el("p", { class: "told refused" }, building.fault), begin);
-    if (building.page) return el("p", { role: "status" }, `Built: ${building.name}.`);
-    return el("div", { class: "row" }, el("progress", { max: building.total, value: building.done, "aria-label": "Positions built" }), el("span", { role: "status" }, `${building.done} of ${plural(building.total, "position")}`));
+  drawBuilding({ state, done, total, message, built }) {
+    const tell = (kind, fields) => () => this.panel.tell(kind, fields);
+    if (state === "running") {
+      return el("div", { class: "row" }, el("progress", { max: total || 1, value: done, "aria-label": "Positions built" }),
+        el("span", { role: "status" }, total ? `${done} of ${plural(total, "position")}: it goes on when you leave.` : "Beginning…"),
+        el("button", { class: "small", type: "button", onclick: tell("stop", { what: "building" }) }, "Stop"));
+    }
+    return el("div", { class: "answers" }, state === "failed" ? el("p", { class: "told refused" }, `Not built: ${message}`) : "",
+      built ? el("p", {}, `${built.name}, ${Math.round(built.bytes / 1024)} KB, built ${built.changed}${built.older ? ": the text is newer" : ""}.`) : "",
+      el("div", { class: "row" }, built ? el("button", { class: `small ${built.older ? "" : "primary"}`, type: "button", onclick: tell("download") }, "Download the page") : "",
+        el("button", { class: `small ${built && !built.older ? "" : "primary"}`, type: "button", onclick: tell("build") }, built ? "Build it again" : "Build the page")));
   }
 }

@@ -91,7 +91,9 @@ def test_times_are_those_of_the_machine_that_is_chosen_and_a_fork_leads_to_ones_
     assert Path(saved.value.path()).read_text(encoding="utf-8").startswith("dojo game 1\n")
 
 
-def test_a_fork_is_played_on_with_the_authors_times_beside_ones_own(study: Any, tab: Any, server: Any) -> None:
+def test_a_fork_is_played_on_with_the_authors_times_beside_ones_own(
+    study: Any, tab: Any, server: Any
+) -> None:
     study.click(".answer:has-text('join_scopes')")
     study.click("text=Next ›")
     study.wait_for_selector("h3:has-text('Fusion')")

@@ -72,8 +72,9 @@ def test_a_study_is_written_beside_the_board_and_built(written: Any, server: Any
 
     page.click("[data-tab=whole]")
     page.fill("input[placeholder^='Ann']", "Ada")
+    page.click("text=Build the page")
     with page.expect_download() as saved:
-        page.click("text=Build and download it")
+        page.click("text=Download the page")
     built = told_by(Path(saved.value.path()).read_text(encoding="utf-8"))
     assert built["study"]["authors"] == ["Ada"] and len(built["chapters"][0]["stops"]) == 3
     assert page.evaluate("window.pwned") is None
