@@ -153,13 +153,13 @@ def test_times_are_kept_by_machine_and_read_with_care() -> None:
         read_times(negative)
 
 
-PROFILE = {
+PROFILE: dict[str, Any] = {
     "parts": {"0": {"text": "64", "share": 0.9, "bound": "L3", "source": "timer", "sentence": "Slow."}},
     "hot": [[1, 2, 0.5]],
     "note": "n",
 }
 LIMIT = {
-    "seconds": 1e-6, "gbytes_per_second": 10.0, "gflops": 1.0, "bound": "memory", "pattern": "1", "reached": ""
+    "seconds": 1e-6, "gbytes_per_second": 9.0, "gflops": 1.0, "bound": "memory", "pattern": "1", "reached": ""
 }  # fmt: skip
 
 
@@ -171,6 +171,7 @@ LIMIT = {
         ("profiles", {"h": {**PROFILE, "hot": [[1, 2, 0.5]] * 3000}}),
         ("profiles", {"h": {**PROFILE, "parts": {"0": {"text": "64"}}}}),
         ("profiles", {"h": {**PROFILE, "parts": [1]}}),
+        ("profiles", {"h": {**PROFILE, "parts": {"__proto__": PROFILE["parts"]["0"]}}}),
         ("profiles", {"h": {**PROFILE, "note": {"a": 1}}}),
         ("limits", {"h": {"roofline": {**LIMIT, "seconds": "soon"}}}),
         ("limits", {"h": {"roofline": {**LIMIT, "reached": ["a"]}}}),

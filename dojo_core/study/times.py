@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -86,6 +87,7 @@ def read_times(text: str) -> list[Times]:
 # What a file may say of each program: no page grows without bound because of it.
 MOST_PROGRAMS = 100_000
 MOST_PARTS = 2_000
+_PATH = re.compile(r"(\d+(\.\d+)*)?\Z", re.ASCII)
 _VERDICTS = ("faster", "slower", "equal", "unsure", "undecided")
 _LIMIT_NUMBERS = ("seconds", "gbytes_per_second", "gflops")
 _LIMIT_WORDS = ("bound", "pattern", "reached")
@@ -126,6 +128,12 @@ def _speed(row: Any) -> list[Any]:
     return [verdict, _number(value), _number(low), _number(high), _count(rounds)]
 
 
+def _path(text: str) -> str:
+    if not _PATH.match(text):
+        raise ValueError(f"{text[:40]!r} is no node of a program")
+    return text
+
+
 def _share(value: Any) -> float:
     return min(1.0, _number(value))
 
@@ -137,7 +145,7 @@ def _profile_of(content: Json) -> Json:
         raise ValueError(f"a profile of more than {MOST_PARTS:,} rows")
     return {
         "parts": {
-            path: {
+            _path(path): {
                 "text": _words(part["text"]),
                 "share": _share(part["share"]),
                 **{name: _words(part[name]) for name in ("bound", "source", "sentence")},
