@@ -119,7 +119,7 @@ def page() -> None:
             if player.table is None:
                 notice("The board stands here once the text can be read.")
             else:
-                data = {**service.board(player), "embedded": True, "key": player.key}
+                data = {**service.board(player), "embedded": "Words", "key": player.key}
                 board(key="study_board", data=data, on_events_change=events_came)
         with left:
             _draw_panel(author, session)

@@ -26,5 +26,5 @@ function printedStop(data, chapter, stop, prose) {
     ...prose.blocks(stop.blocks),
     ...(question ? [el("div", { class: "question" }, prose.paragraph(question.words, { class: "asked" }), question.move ? el("p", {}, el("code", {}, question.move)) : "",
       el("ol", { type: "a" }, ...question.answers.map((answer) => el("li", {}, answer.text))))] : []),
-    el("pre", {}, ...lines.map((line) => el("span", { class: added.has(line) ? "added" : "" }, `${line}\n`))));
+    el("pre", {}, ...lines.map((line) => el("span", { class: added.has(line) ? "added" : "" }, line))));
 }

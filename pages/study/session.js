@@ -117,7 +117,7 @@ class StudySession {
     const { after, link, ...drawn } = sheet;
     const profile = this.times && this.times.profiles[sheet.position.hash];
     return {
-      view: "play", embedded: true, key: "", acknowledged: { ...this.last }, version: String(this.told), told: ["study", this.told],
+      view: "play", embedded: "Words", key: "", acknowledged: { ...this.last }, version: String(this.told), told: ["study", this.told],
       pinned: this.pinnedTexts(), ...drawn, game: { ...shown.game, watching: READING },
       assembly: this.assembly ? sheet.assembly : null,
       profile: this.profile ? profile || { error: "No machine of this study told where the time goes." } : null,

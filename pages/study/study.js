@@ -21,7 +21,9 @@ async function openStudy() {
   const print = el("div", { class: "print", "aria-hidden": "true" });
   window.addEventListener("beforeprint", () => print.replaceChildren(...printed(data, words.prose)));
   window.addEventListener("afterprint", () => print.replaceChildren());
-  page.classList.toggle("slide", window.location.hash === "#slide");
+  const present = () => page.classList.toggle("slide", window.location.hash === "#slide");
+  window.addEventListener("hashchange", present);
+  present();
   page.replaceChildren(words.root, host, print);
   words.moved(); // the words can be read while the board is drawn
   await shownOnScreen();
