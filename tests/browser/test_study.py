@@ -106,6 +106,20 @@ def test_a_fork_is_played_on_with_the_authors_times_beside_ones_own(
     tab.wait_for_selector("text=The author's time here: 4.00 µs")
 
 
+def test_it_stands_in_a_frame_of_a_page_of_another_origin(chromium: Any, file: Path) -> None:
+    page = chromium.new_page()
+    frame = "<!doctype html><iframe src='https://studies.example/two.html' width=1000 height=700></iframe>"
+    for url, text in (("https://paper.example/", frame), ("https://studies.example/two.html", None)):
+        content = file.read_text(encoding="utf-8") if text is None else text
+        page.route(url, lambda route, content=content: route.fulfill(body=content, content_type="text/html"))
+    page.goto("https://paper.example/")
+    study = page.frame_locator("iframe")
+    study.locator(".answer:has-text('join_scopes')").click()
+    study.locator("text=Next ›").click()
+    study.locator("h3:has-text('Fusion')").wait_for()
+    page.close()
+
+
 def test_on_a_phone_words_and_board_take_turns_and_print_has_every_position(study: Any) -> None:
     study.set_viewport_size({"width": 390, "height": 844})
     assert study.locator("section.words").is_visible()
