@@ -109,9 +109,9 @@ def test_a_fork_is_played_on_with_the_authors_times_beside_ones_own(
 def test_it_stands_in_a_frame_of_a_page_of_another_origin(chromium: Any, file: Path) -> None:
     page = chromium.new_page()
     frame = "<!doctype html><iframe src='https://studies.example/two.html' width=1000 height=700></iframe>"
-    for url, text in (("https://paper.example/", frame), ("https://studies.example/two.html", None)):
-        content = file.read_text(encoding="utf-8") if text is None else text
-        page.route(url, lambda route, content=content: route.fulfill(body=content, content_type="text/html"))
+    built = file.read_text(encoding="utf-8")
+    page.route("https://paper.example/", lambda route: route.fulfill(body=frame, content_type="text/html"))
+    page.route("https://studies.example/*", lambda route: route.fulfill(body=built, content_type="text/html"))
     page.goto("https://paper.example/")
     study = page.frame_locator("iframe")
     study.locator(".answer:has-text('join_scopes')").click()
