@@ -104,9 +104,16 @@ print(len(shipped()), len(recorded_lines()), len(open_school().lessons), documen
     *drawn, told = installed.run("python", "drawing.py").splitlines()
     warnings = dict(line.partition(" ")[::2] for line in drawn)
     assert warnings.pop("train").startswith("Training needs torch, transformers, safetensors and gymnasium")
-    assert set(warnings) == {"play", "watch", "compare", "learn", "library", "model", "tour"} and not any(
-        warnings.values()
-    )
+    assert set(warnings) == {
+        "play",
+        "watch",
+        "compare",
+        "study",
+        "learn",
+        "library",
+        "model",
+        "tour",
+    } and not any(warnings.values())
     *counts, page = told.split(maxsplit=3)
     assert all(int(count) > 0 for count in counts)
     assert "secrets.toml" in Path(page.strip()).read_text()
