@@ -135,7 +135,8 @@ class Panel {
       el("header", {}, el("h1", {}, "Studies"), el("p", { class: "about" }, "A game with words: what was played, why, and questions to whoever reads it. Written beside the board, built into one page that opens anywhere.")),
       fault ? el("p", { class: "told refused", role: "alert" }, fault) : "",
       el("div", { class: "begin" },
-        play ? el("button", { class: "primary", type: "button", onclick: () => this.tell("begin") }, `Begin with the game on Play: ${play.title} (${plural(play.moves, "move")})`)
+        play ? el("div", { class: "row" }, el("button", { class: "primary", type: "button", onclick: () => this.tell("begin") }, "Begin with the game on Play"),
+          el("span", { class: "quiet wrapped" }, `${play.title}, ${plural(play.moves, "move")}`))
           : el("p", { class: "quiet" }, "There is no game on Play. Play one, and come back to write about it; or begin with a recorded line."),
         el("div", { class: "row" }, line, el("button", { type: "button", onclick: () => this.tell("begin_line", { line: line.value }) }, "Begin with this recorded line"))),
       el("h2", {}, "Yours"),
