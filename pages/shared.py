@@ -19,6 +19,7 @@ from dojo_core.measure.places import data_directory
 from dojo_core.ownership import of_browser, of_login, of_visitor
 from dojo_core.program.expressions import TextError
 from dojo_core.service import Player, Refused, Service
+from dojo_core.service.authored import of_link
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.library import Library
 from dojo_core.service.memory import settle
@@ -113,7 +114,11 @@ def _open(shared: str, player: Player) -> None:
     service = the_service()
     try:
         opened = open_link(shared)
+        line = [position.program.hash for position in opened.game.line()]
         service.sit_down(player, service.take_in(opened.game, player.owner, once=True))
+        authored = of_link(st.query_params.get("times", ""), line)
+        if authored is not None:
+            service.came_with(player, authored)
         service.say(player, f"From a link. {opened.words}", "error" if opened.gone else "info")
     except TextError as fault:
         service.say(player, f"The link's game cannot be read: {text_fault(fault)}", "error")

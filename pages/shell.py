@@ -60,6 +60,7 @@ PAGES = (
     Entry("play", "Play", "One game: its program, its moves, their times"),
     Entry("watch", "Watch", "Agents at play"),
     Entry("compare", "Compare", "Programs side by side, measured in turns"),
+    Entry("study", "Study", "Games with words: written beside the board, built into pages"),
     Entry("learn", "Learn", "Lessons and puzzles"),
     Entry("class", "Class", "A class that learns together: who is where, what is given", "classroom"),
     Entry("model", "Model", "A model of one's own as kernels: what takes how long, and what to play next"),

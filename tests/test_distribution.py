@@ -108,6 +108,7 @@ print(len(shipped()), len(recorded_lines()), len(open_school().lessons), documen
         "play",
         "watch",
         "compare",
+        "study",
         "learn",
         "class",
         "library",

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -25,7 +26,7 @@ from dojo_core.study.export import markdown
 from dojo_core.study.page import study_page
 from dojo_core.study.reports import of_report, report_of
 from dojo_core.study.serving import StudyServer, Unbuilt
-from dojo_core.study.sheets import packed, study_data
+from dojo_core.study.sheets import Packer, study_data
 from dojo_core.study.study import Study, is_study, read_study
 from dojo_core.study.times import Times, chosen, joined, read_times, times_file, write_times
 from dojo_core.study.writing import of_game
@@ -173,6 +174,59 @@ def test_times_are_kept_by_machine_and_read_with_care() -> None:
         read_times(negative)
 
 
+PROFILE: dict[str, Any] = {
+    "parts": {"0": {"text": "64", "share": 0.9, "bound": "L3", "source": "timer", "sentence": "Slow."}},
+    "hot": [[1, 2, 0.5]],
+    "note": "n",
+}
+LIMIT = {
+    "seconds": 1e-6, "gbytes_per_second": 9.0, "gflops": 1.0, "bound": "memory", "pattern": "1", "reached": ""
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "content"),
+    [
+        ("profiles", {"h": {**PROFILE, "hot": [[1, 2, "0.5"]]}}),
+        ("profiles", {"h": {**PROFILE, "hot": [[-1, 2, 0.5]]}}),
+        ("profiles", {"h": {**PROFILE, "hot": [[1, 2, 0.5]] * 3000}}),
+        ("profiles", {"h": {**PROFILE, "parts": {"0": {"text": "64"}}}}),
+        ("profiles", {"h": {**PROFILE, "parts": [1]}}),
+        ("profiles", {"h": {**PROFILE, "parts": {"__proto__": PROFILE["parts"]["0"]}}}),
+        ("profiles", {"h": {**PROFILE, "note": {"a": 1}}}),
+        ("limits", {"h": {"roofline": {**LIMIT, "seconds": "soon"}}}),
+        ("limits", {"h": {"roofline": {**LIMIT, "reached": ["a"]}}}),
+        ("limits", {"h": {"roofline": 1}}),
+        ("limits", [1]),
+        ("speeds", {"h": {"g": ["faster", 2.0, 1.9, 2.1, "7"]}}),
+        ("speeds", {"h": {"g": ["fast", 2.0, 1.9, 2.1, 7]}}),
+        ("seconds", {"h" * 201: [1.0, 1.0]}),
+        ("seconds", {"h": [True, 1.0]}),
+        ("failed", {"h": 1}),
+        ("machine", 1),
+    ],
+)
+def test_what_others_write_into_times_is_checked(field: str, content: object) -> None:
+    sound = Times(
+        "k", "m", "d", {"h": [1.0, 1.0]}, profiles={"h": PROFILE}, limits={"h": {"roofline": LIMIT}}
+    )
+    assert read_times(write_times([sound])) == [sound]
+    hostile = json.loads(write_times([sound]))
+    hostile["machines"][0][field] = content
+    with pytest.raises(TextError, match="no times of a study"):
+        read_times(json.dumps(hostile))
+
+
+def test_of_times_only_what_a_page_shows_is_taken() -> None:
+    more = json.loads(write_times([Times("k", "m", "d", profiles={"h": PROFILE}, limits={"h": {}})]))
+    (told,) = more["machines"]
+    told["profiles"]["h"] |= {"more": "x" * 9000, "note": "n" * 9000}
+    told["limits"]["h"] = {"torch": 1.0}
+    (read,) = read_times(json.dumps(more))
+    assert set(read.profiles["h"]) == {"parts", "hot", "note"} and len(read.profiles["h"]["note"]) == 600
+    assert read.limits == {"h": {}}
+
+
 @pytest.fixture(scope="module")
 def page() -> str:
     hostile = STUDY.replace(
@@ -183,11 +237,11 @@ def page() -> str:
     return study_page(study_data(study(hostile), []))
 
 
-def told_by(page: str) -> object:
+def told_by(page: str) -> dict[str, Any]:
     """The data of a page, as its script reads them."""
-    found = re.search(r'id="study-data">([^<]*)</script>', page)
-    assert found
-    strings, data = json.loads(zlib.decompress(base64.b64decode(found[1])))
+    parts = re.findall(r'id="study-(?:first|rest)">([^<]*)</script>', page)
+    (first, told), (more, rest) = (json.loads(zlib.decompress(base64.b64decode(part))) for part in parts)
+    strings = first + more
 
     def taken(value: object) -> object:
         if isinstance(value, bool) or value is None:
@@ -199,7 +253,12 @@ def told_by(page: str) -> object:
         assert isinstance(value, list)
         return [taken(each) for each in value[1:]] if value[0] == "" else value[0]
 
-    return taken(data)
+    data, later = taken(told), taken(rest)
+    assert isinstance(data, dict) and isinstance(later, dict)
+    for name in ("games", "machines"):
+        for whole, part in zip(data[name], later[name], strict=True):
+            whole |= part
+    return data
 
 
 def test_a_page_holds_what_the_study_says_and_the_board_would_show(page: str) -> None:
@@ -216,7 +275,8 @@ def test_a_page_holds_what_the_study_says_and_the_board_would_show(page: str) ->
 
 def test_words_of_others_are_never_markup_nor_script(page: str) -> None:
     scripts = re.findall(r"<script[^>]*>", page)
-    assert scripts == ['<script type="text/plain" id="study-data">', '<script type="module">']
+    data = [f'<script type="text/plain" id="study-{part}">' for part in ("first", "rest")]
+    assert scripts == [*data, '<script type="module">']
     assert (
         "<img" not in page.split('<script type="module">')[0] and "<b>" not in page.split("<body>")[1][:400]
     )
@@ -225,14 +285,12 @@ def test_words_of_others_are_never_markup_nor_script(page: str) -> None:
     assert "unsafe-inline" not in policy[1].split("style-src")[0], "no script but the one of that hash"
 
 
-def test_packing_gives_back_what_was_packed() -> None:
-    value = {"a": ["x", 1, 2.5, None, True, ["", "x"]], "b": {"c": []}}
-    text = json.dumps(packed(value))
-    assert text.count('"x"') == 1
-    assert (
-        told_by(f'id="study-data">{base64.b64encode(zlib.compress(text.encode())).decode()}</script>')
-        == value
-    )
+def test_parts_of_a_page_have_each_string_once() -> None:
+    packer = Packer()
+    first, told = packer.part({"a": ["x", 1, 2.5, None, True, ["", "y"]], "b": {"c": []}})
+    assert first == ["x", "", "y"]
+    assert told == {"a": ["", 0, [1], [2.5], None, True, ["", 1, 2]], "b": {"c": [""]}}
+    assert packer.part(["y", "z"]) == [["z"], ["", 2, 3]]
 
 
 def test_the_server_answers_this_machine_alone_and_tells_what_is_wrong(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def times(
         "work": {"flops": table.work[0], "bytes": table.work[1]},
         "roofline": roofline_view(table.roofline, list(known.values())),
         "torch": table.torch,
+        "authored": None if table.authored is None else table.authored.told(game),
         "queue": queue_state(player, game.target, results, queue),
     }  # fmt: skip
 

@@ -22,12 +22,12 @@ from dojo_core.opening import begun, first_shape, text_game
 from dojo_core.ownership import is_client, may_claim, may_take_over, watching
 from dojo_core.program.expressions import TextError
 from dojo_core.program.target import DEFAULT_TARGET
-from dojo_core.service import saved_games, yardstick
+from dojo_core.service import authored, saved_games, yardstick
 from dojo_core.service.changes import copied
 from dojo_core.service.merging import lines, merge
 from dojo_core.service.players import Refused, Table
 from dojo_core.service.refused import Full, NotThere, Unfit
-from dojo_core.service.sources import SCHOOL_GAMES, KernelCard, Kernels, SavedText, Store
+from dojo_core.service.sources import UNLISTED_GAMES, KernelCard, Kernels, SavedText, Store
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends
 from dojo_core.targets.registry import target as target_named
 
@@ -101,7 +101,7 @@ class Games:
         """The games changed last of an owner, nobody's, and, where only this machine's people come in, those
         that programs play; newest first, those of lessons left out."""
         games = self._store.recent_games(2 * limit, owner, self.local)
-        return [game for game in games if not game.id.startswith(SCHOOL_GAMES)][:limit]
+        return [game for game in games if not game.id.startswith(UNLISTED_GAMES)][:limit]
 
     def of_clients(self, owner: str) -> float:
         """When a game was changed last that a program plays; 0 where an owner sees none."""
@@ -206,6 +206,7 @@ class Games:
         table = self.table(game, saved.player)
         table.measuring = saved_games.measured(saved.text)
         table.yardstick = yardstick.read(saved.text)
+        table.authored = authored.of_text(saved.text)
         table.client = saved_games.client_in(saved.text)
         table.noted = saved_games.notes_in(saved.text)
         table.stored = saved.text

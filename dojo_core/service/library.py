@@ -47,7 +47,7 @@ from dojo_core.service.games import workload_key
 from dojo_core.service.queue import Task
 from dojo_core.service.refused import Refused
 from dojo_core.service.service import Service
-from dojo_core.service.sources import SCHOOL_GAMES
+from dojo_core.service.sources import UNLISTED_GAMES
 from dojo_core.service.takeaway import c_text, file_name
 from dojo_core.sharing import BadLink, Opened, open_text
 from dojo_core.targets.registry import AT, UnknownTarget, backend, backends, origins
@@ -203,7 +203,7 @@ class Library:
         for game in self.catalogue.games(owner, limit, nobodys=True):
             what = saved_games.outline(game.text)
             searched = f"{game.title} {what.kernel} {what.shape} {owner_name(game.player)}".lower()
-            if not what.line or game.id.startswith(SCHOOL_GAMES) or words.lower() not in searched:
+            if not what.line or game.id.startswith(UNLISTED_GAMES) or words.lower() not in searched:
                 continue
             claimed = _CLAIMED.search(game.text)
             claim = float(claimed[1]) if claimed and what.best is None else None

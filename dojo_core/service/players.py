@@ -11,6 +11,7 @@ from dojo_core.bench.roofline import Roofline
 from dojo_core.game import Game
 from dojo_core.program.tree import Provenance
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.authored import Authored
 from dojo_core.service.changes import Deleted
 from dojo_core.service.hints import Hint
 from dojo_core.service.queue import Outcome
@@ -48,6 +49,7 @@ class Table:
     stored: str = ""  # the text that the store had last, as far as this process knows; empty: none yet
     yardstick: Outcome | None = None  # the start's time that speed-ups stand on (yardstick.py)
     roofline: Roofline | None = None  # the machine's limit for the kernel, once measured
+    authored: Authored | None = None  # the times that the game came with
     torch: float | None = None  # PyTorch's seconds for the kernel, once compared
     limited: bool = False  # has the limit been asked for?
 

@@ -2,7 +2,7 @@
 
 Beside a game's own text the store keeps notes as comments at its end, which a reader of games passes over:
 the best speed-up known when it was saved, the start's time that it stands on, that it is not to be
-measured, and which program plays it.
+measured, which program plays it, and the times that it came with.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.service.authored import Authored, note
 from dojo_core.service.queue import Outcome
 from dojo_core.service.sources import SavedText
 from dojo_core.service.view import Json
@@ -27,12 +28,19 @@ _UNMEASURED = "# measuring is off"
 _CLIENT = re.compile(r"^# played by (.+)$", re.MULTILINE)
 
 
-def notes(best: float | None, measuring: bool, yardstick: Outcome | None = None, client: str = "") -> str:
+def notes(
+    best: float | None,
+    measuring: bool,
+    yardstick: Outcome | None = None,
+    client: str = "",
+    authored: Authored | None = None,
+) -> str:
     """What is kept beside a game's text; ``yardstick``: the start's time that speed-ups stand on;
-    ``client``: the program that plays it, on a line."""
+    ``client``: the program that plays it, on a line; ``authored``: the times that came with the game."""
     lines = [] if best is None else [f"# best speed-up {best:.4f}"]
     lines += [] if yardstick is None else [noted(yardstick)]
     lines += [f"# played by {client}"] if client else []
+    lines += [] if authored is None else [note(authored)]
     return "".join(line + "\n" for line in lines + ([] if measuring else [_UNMEASURED]))
 
 

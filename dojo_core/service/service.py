@@ -30,6 +30,7 @@ from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.attention import Attention, Limits
+from dojo_core.service.authored import Authored, of_text
 from dojo_core.service.changes import change, delete, removal, restore
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.drafts import draft, sizes_said
@@ -235,6 +236,14 @@ class Service:
         player.measuring = table.measuring = table.measuring if measuring is None else measuring
         self._sit(player, table)
 
+    def came_with(self, player: Player, authored: Authored) -> None:
+        """The times that the game on the player's board came with are told there, and kept."""
+        table = player.table
+        if table is not None and table.source is None:
+            with table.lock:
+                table.authored = authored
+                self.keep(table)
+
     def note(self, player: Player) -> None:
         """Let lists of saved games tell what the player's board tells."""
         with player.lock:
@@ -435,9 +444,12 @@ class Service:
         words = f"This game is yours now. {owner_name(watched.owner)} is told so when it plays on."
         self._tell(player, words, client, "info")
 
-    def _begin(self, player: Player, game: Game, measuring: bool | None = None) -> None:
+    def _begin(
+        self, player: Player, game: Game, measuring: bool | None = None, authored: Authored | None = None
+    ) -> None:
         self._games.check_quota(player.owner, of_own_text=game.kernel is None)
         table = self._games.table(game, player.owner)
+        table.authored = authored
         player.measuring = table.measuring = table.measuring if measuring is None else measuring
         self._sit(player, table)
         self._save(player, table)
@@ -462,7 +474,7 @@ class Service:
 
     def _notes(self, table: Table) -> str:
         speed_up = feed.speed_up(table, self.queue.of(table.key))
-        return saved_games.notes(speed_up, table.measuring, table.yardstick, table.client)
+        return saved_games.notes(speed_up, table.measuring, table.yardstick, table.client, table.authored)
 
     def _save(self, player: Player, table: Table) -> None:
         if table.source is None and self._games.save(table, self._notes(table)):
@@ -491,7 +503,7 @@ class Service:
         except (Refused, IllegalMove) as refusal:
             player.errors = {"text": str(refusal)}
             return
-        self._begin(player, game)
+        self._begin(player, game, authored=of_text(text))
 
     def _apply_at(self, player: Player, table: Table, client: str, kind: str, event: Json) -> None:
         """An event at a table, which is locked. All that changes a game passes here; a watcher's goes no

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 from dojo_core.service.queue import Outcome
 
-SCHOOL_GAMES = "learn-"  # how the ids of games begin that belong to a lesson: no list of games shows them
+# How the ids of games begin that belong to a lesson, or to a study that is written: on no list of games.
+SCHOOL_GAMES, STUDY_GAMES = "learn-", "study-"
+UNLISTED_GAMES = (SCHOOL_GAMES, STUDY_GAMES)
 
 
 @dataclass(frozen=True)

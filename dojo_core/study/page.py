@@ -18,9 +18,9 @@ from typing import Any
 from dojo_core.colours import tokens
 from dojo_core.package_data import data_path, entry
 from dojo_core.service.view import Json
-from dojo_core.study.sheets import packed
+from dojo_core.study.sheets import Packer, parted
 
-_STUDY = ("session", "words", "study")
+_STUDY = ("packed", "session", "words", "print", "study")
 _DIFFERENCE = ("align", "keys", "view")
 
 
@@ -55,7 +55,7 @@ def study_page(data: Json) -> str:
             "<body>",
             f'<main id="study"><p>{html.escape(about["title"])}</p><noscript>{html.escape(told)} This page '
             "needs JavaScript, which is in the file itself: it fetches nothing.</noscript></main>",
-            f'<script type="text/plain" id="study-data">{_data(data)}</script>',
+            *_data(data),
             f'<script type="module">{script}</script>',
             "</body>",
             "</html>",
@@ -63,8 +63,17 @@ def study_page(data: Json) -> str:
     ) + "\n"  # fmt: skip
 
 
-def _data(data: Json) -> str:
-    text = json.dumps(packed(data), separators=(",", ":"), ensure_ascii=False)
+def _data(data: Json) -> list[str]:
+    """What is drawn first, and the rest, which a page reads once that stands there."""
+    packer = Packer()
+    return [
+        f'<script type="text/plain" id="study-{name}">{_squeezed(packer.part(part))}</script>'
+        for name, part in zip(("first", "rest"), parted(data), strict=True)
+    ]
+
+
+def _squeezed(part: Any) -> str:
+    text = json.dumps(part, separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 

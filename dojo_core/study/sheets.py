@@ -15,6 +15,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.program.tree import Provenance
 from dojo_core.service import board
 from dojo_core.service.analysis import Analysis
+from dojo_core.service.authored import Authored, note
 from dojo_core.service.view import Json, history
 from dojo_core.service.wiring import assemble
 from dojo_core.sharing import link
@@ -48,7 +49,7 @@ def study_data(
             "by": f"Dojo {version()}",
             "code": this_machine().summary,
         },
-        "games": [_game(game, names, assembly, advance) for game in games],
+        "games": [_game(game, names, every, assembly, advance) for game in games],
         "chapters": [
             {
                 "id": chapter.id,
@@ -99,11 +100,12 @@ def _stop(chapter: Chapter, number: int) -> Json:
         "at": number,
         "title": chapter.titles.get(number, ""),
         "blocks": chapter.notes.get(number, []),
-        "question": None if asked is None else _question(asked),
+        "question": None if asked is None else question_view(asked),
     }
 
 
-def _question(asked: Asked) -> Json:
+def question_view(asked: Asked) -> Json:
+    """A question as a page asks it."""
     return {
         "kind": asked.kind,
         "words": asked.question.words,
@@ -116,7 +118,7 @@ def _question(asked: Asked) -> Json:
     }
 
 
-def _game(game: Game, names: Names, assembly: bool, advance: Callable[[], None]) -> Json:
+def _game(game: Game, names: Names, every: list[Times], assembly: bool, advance: Callable[[], None]) -> Json:
     clock, words = backend(game.target).clock(), backend(game.target).words
     hues: dict[Provenance, int] = {}
     sheets: dict[str, Json] = {}
@@ -143,25 +145,60 @@ def _game(game: Game, names: Names, assembly: bool, advance: Callable[[], None])
         "history": [{**node, "hash": names.of(node["hash"])} for node in history(game)["nodes"]],
         "work": dict(zip(("flops", "bytes"), work_of(game.kernel, game.shape, game.start), strict=True)),
         "sheets": sheets,
-        "text": game.to_text(),
+        "text": game.to_text() + _noted(game, every),
     }  # fmt: skip
 
 
-def packed(data: Any) -> Any:
-    """The same with each different string once: ``[strings, data]``, where every string is the number of its
-    place in ``strings``, and numbers stand as lists of one. The texts of positions are much alike."""
-    places: dict[str, int] = {}
+def _noted(game: Game, every: list[Times]) -> str:
+    """The first machine's times of a game's positions, for who opens the game's file elsewhere."""
+    if not every:
+        return ""
+    times = every[0]
+    hashes = dict.fromkeys(position.program.hash for position in game.positions.values())
+    known = {program: times.seconds[program][0] for program in hashes if program in times.seconds}
+    seconds = {program: each for program, each in known.items() if each > 0}
+    return f"{note(Authored(times.machine, times.date, seconds))}\n" if seconds else ""
 
-    def taken(value: Any) -> Any:
+
+class Packer:
+    """Data in parts, each different string once over all of them: the texts of positions are much alike."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def part(self, data: Any) -> Any:
+        """``[strings, data]``: the strings that no part before has, and the data, in which every string is
+        the number of its place in the strings of all parts, and numbers stand as lists of one."""
+        known = len(self._places)
+        told = self._taken(data)
+        return [list(self._places)[known:], told]
+
+    def _taken(self, value: Any) -> Any:
         if isinstance(value, str):
-            return places.setdefault(value, len(places))
+            return self._places.setdefault(value, len(self._places))
         if isinstance(value, dict):
-            return {key: taken(each) for key, each in value.items()}
+            return {key: self._taken(each) for key, each in value.items()}
         if isinstance(value, (list, tuple)):
-            return ["", *map(taken, value)]
+            return ["", *map(self._taken, value)]
         if value is None or isinstance(value, bool):
             return value
         return [value]
 
-    told = taken(data)
-    return [list(places), told]
+
+def parted(data: Json) -> tuple[Json, Json]:
+    """What a page draws first, and the rest: the positions, profiles, speeds of moves, texts of games. Both
+    have the form of the whole."""
+    chapter = data["chapters"][0]
+    begins, opened = str(chapter["begins"]), chapter["game"]
+    first: Json = {**data, "games": [], "machines": []}
+    rest: Json = {"games": [], "machines": []}
+    for number, game in enumerate(data["games"]):
+        shown = {begins: game["sheets"][begins]} if number == opened else {}
+        first["games"].append({**game, "sheets": shown, "text": ""})
+        rest["games"].append({"sheets": game["sheets"], "text": game["text"]})
+    here = data["games"][opened]["sheets"][begins]["position"]["hash"]
+    for times in data["machines"]:
+        speeds = {here: times["speeds"][here]} if here in times["speeds"] else {}
+        first["machines"].append({**times, "speeds": speeds, "profiles": {}})
+        rest["machines"].append({"speeds": times["speeds"], "profiles": times["profiles"]})
+    return first, rest

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -80,32 +81,104 @@ def read_times(text: str) -> list[Times]:
             raise ValueError(f"more than {MOST_MACHINES} machines")
         return [_read(each) for each in content["machines"]]
     except (NotJson, ValueError, KeyError, TypeError, AttributeError) as fault:
+        why = f"{fault} is missing" if isinstance(fault, KeyError) else str(fault)
         raise TextError(
-            f"these are no times of a study ({fault})", "Take them again: dojo study time"
+            f"these are no times of a study ({why})", "Take them again: dojo study time"
         ) from fault
 
 
+# What a file may say of each program: no page grows without bound because of it.
+MOST_PROGRAMS = 100_000
+MOST_PARTS = 2_000
+_PATH = re.compile(r"(\d+(\.\d+)*)?\Z", re.ASCII)
+_VERDICTS = ("faster", "slower", "equal", "unsure", "undecided")
+_LIMIT_NUMBERS = ("seconds", "gbytes_per_second", "gflops")
+_LIMIT_WORDS = ("bound", "pattern", "reached")
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ValueError(f"{value!r:.40} is no time")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 31:
+        raise ValueError(f"{value!r:.40} is no count")
+    return value
+
+
+def _words(value: Any, longest: int = 600) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} is no text")
+    return value[:longest]
+
+
+def _known(content: Any, most: int = MOST_PROGRAMS) -> Iterator[tuple[str, Any]]:
+    """The entries of an object whose keys are hashes, or paths."""
+    if len(content) > most:
+        raise ValueError(f"more than {most:,} entries in one place")
+    for name, value in content.items():
+        if len(name) > 200:
+            raise ValueError(f"{name[:40]!r} names no program")
+        yield name, value
+
+
+def _speed(row: Any) -> list[Any]:
+    verdict, value, low, high, rounds = row
+    if verdict not in _VERDICTS:
+        raise ValueError(f"{verdict!r:.40} is no verdict")
+    return [verdict, _number(value), _number(low), _number(high), _count(rounds)]
+
+
+def _path(text: str) -> str:
+    if not _PATH.match(text):
+        raise ValueError(f"{text[:40]!r} is no node of a program")
+    return text
+
+
+def _share(value: Any) -> float:
+    return min(1.0, _number(value))
+
+
+def _profile_of(content: Json) -> Json:
+    """Where the time of a program goes, as ``profile_view`` tells it, and no more than that."""
+    rows = content["hot"]
+    if len(rows) > MOST_PARTS:
+        raise ValueError(f"a profile of more than {MOST_PARTS:,} rows")
+    return {
+        "parts": {
+            _path(path): {
+                "text": _words(part["text"]),
+                "share": _share(part["share"]),
+                **{name: _words(part[name]) for name in ("bound", "source", "sentence")},
+            }
+            for path, part in _known(content["parts"], MOST_PARTS)
+        },
+        "hot": [[_count(first), _count(last), _share(share)] for first, last, share in rows],
+        "note": _words(content["note"]),
+    }
+
+
+def _limit_of(content: Json) -> Json:
+    """``roofline``, as ``roofline_view`` tells it, and no more than that."""
+    told = content.get("roofline")
+    if told is None:
+        return {}
+    numbers = {name: _number(told[name]) for name in _LIMIT_NUMBERS}
+    return {"roofline": {**numbers, **{name: _words(told[name]) for name in _LIMIT_WORDS}}}
+
+
 def _read(content: Json) -> Times:
-    def number(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise ValueError(f"{value!r:.40} is no time")
-        return float(value)
-
-    def speed(row: Any) -> list[Any]:
-        verdict, value, low, high, rounds = row
-        if verdict not in ("faster", "slower", "equal", "unsure", "undecided"):
-            raise ValueError(f"{verdict!r:.40} is no verdict")
-        return [verdict, number(value), number(low), number(high), int(rounds)]
-
     return Times(
-        str(content["key"])[:64],
-        str(content["machine"])[:200],
-        str(content["date"])[:20],
-        {str(h): [number(a), number(b)] for h, (a, b) in content["seconds"].items()},
-        {str(h): str(why)[:600] for h, why in content["failed"].items()},
-        {str(a): {str(b): speed(row) for b, row in each.items()} for a, each in content["speeds"].items()},
-        {str(h): dict(each) for h, each in content["profiles"].items()},
-        {str(h): dict(each) for h, each in content["limits"].items()},
+        _words(content["key"], 64),
+        _words(content["machine"], 200),
+        _words(content["date"], 20),
+        {h: [_number(a), _number(b)] for h, (a, b) in _known(content["seconds"])},
+        {h: _words(why) for h, why in _known(content["failed"])},
+        {a: {b: _speed(row) for b, row in _known(each)} for a, each in _known(content["speeds"])},
+        {h: _profile_of(each) for h, each in _known(content["profiles"])},
+        {h: _limit_of(each) for h, each in _known(content["limits"])},
     )
 
 
@@ -130,13 +203,20 @@ def take(
     profiles: bool = True,
     advance: Callable[[], None] = lambda: None,
     limits: Callable[[Game], Json] = lambda game: {},
+    begun: Times | None = None,
+    keep: Callable[[Times], None] = lambda times: None,
 ) -> Times:
     """Verify and time every position of a study on this machine, and in turns with it what its legal moves
     lead to, ``moves`` of them at most (None: all); ``profiles``: and where the time of each goes.
 
     ``advance`` is called after each position. ``limits`` tells of a game what the machine could do at best.
+    ``begun``: what is known already, and not taken again; ``keep`` is given what is known then, after each
+    position.
     """
-    times = Times(*clock_of(study.games), today())
+    key, machine = clock_of(study.games)
+    times = Times(key, machine, today())
+    if begun is not None and begun.key == key:
+        times = replace(begun, machine=machine, date=times.date)
     every = [(game, position) for game in study.games for position in game.positions.values()]
     with ExitStack() as stack:
         measurers = Measurers(None)
@@ -156,6 +236,7 @@ def take(
                 _profile(times, measurer, game, program)
             if game.start.hash not in times.limits:
                 times.limits[game.start.hash] = limits(game)
+            keep(times)
             advance()
     return times
 

@@ -82,7 +82,8 @@ class Board {
     const old = this.parts || {};
     this.data = data;
     if (data.game) tellTimesIn(data.game.unit);
-    this.frame.classList.toggle("embedded", Boolean(data.embedded));
+    this.frame.classList.toggle("embedded", Boolean(data.embedded)); // what stands beside it has this name
+    if (data.embedded) put(this.panes.dock.tabs.get("lesson"), data.embedded);
     this.address.update();
     const playing = data.view === "play";
     show(this.start.root, !playing);

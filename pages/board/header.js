@@ -49,13 +49,14 @@ class Header {
     this.watched = el("div", { class: "watched", role: "status", hidden: true },
       el("span", {}, ""), this.over,
       el("button", { class: "small primary", type: "button", title: "Makes a copy of your own; this game stays as it is", onclick: act("fork") }, "Fork: play on from here"));
+    this.authored = el("div", { class: "authored", hidden: true });
     this.doubt = el("div", { class: "doubt", role: "status", hidden: true });
     this.navs = el("div", { class: "navs" }, b.hint, b.undo, b.first, b.back, b.forward, b.last, b.branch);
     this.metrics = el("div", { class: "metric-row" }, this.metric.time.root, this.metric.gain.root, this.metric.best.root,
       this.metric.rate.root, this.queueBox, this.navs);
     this.root = el("header", { class: "top" },
       el("div", { class: "title-row" }, this.title, this.about, el("span", { class: "spring" }), b.fresh, b.review, b.keys),
-      this.metrics, this.watched, this.doubt, this.banner);
+      this.metrics, this.authored, this.watched, this.doubt, this.banner);
   }
 
   update() {
@@ -101,6 +102,9 @@ class Header {
     m.time.root.classList.toggle("pending", !known);
     m.time.root.classList.toggle("failure", Boolean(now.error));
     m.time.root.title = now.error || [now.about || m.time.about, known && !simulated ? `Taken ${provenance(now)}.` : ""].filter(Boolean).join(". ");
+    const { authored } = feed;
+    show(this.authored, Boolean(authored));
+    if (authored) put(this.authored, `The author's time here: ${duration(authored.seconds)}${authored.start ? `, ${ratio(authored.start / authored.seconds)}` : ""} (${authored.machine}, ${authored.date})`);
     this.tellMachine(feed.machine, simulated);
     this.lastMove();
     const gain = known && start > 0 ? start / now.seconds : null;

@@ -56,8 +56,9 @@ class TakeAway {
       this.part("The line as text", `The ${moves} to this position; pasted on the start screen they can be played again.`, [["Copy", () => this.copy(line.text)]]),
       this.part("The whole game", "With its variations, as a text that a person can read and mail, and paste on the start screen.",
         [["Copy", () => this.copy(game.text)], ["Download", () => this.save(game.name, new Blob([game.text]))]]),
-      this.part("A study", "The moves and variations as a text to put your words, notes and questions into: dojo study builds it into a page that opens anywhere.",
-        [["Copy", () => this.copy(study.text)], ["Download", () => this.save(study.name, new Blob([study.text]))]]),
+      this.part("A study", "The moves and variations as a text to put your words, notes and questions into: a page that opens anywhere is built of it.",
+        [["Copy", () => this.copy(study.text)], ["Download", () => this.save(study.name, new Blob([study.text]))]],
+        el("a", { href: `${window.location.pathname.replace(/[^/]*$/, "")}study?g=${this.board.data.game.id}&begin=1` }, "Write it here")),
       this.part("Picture of the chart", this.charted ? "Speed-up over moves, in the colours that you see." : "There is no chart yet: measure the game first.",
         this.charted && [["PNG", () => this.picture("png")], ["SVG", () => this.picture("svg")]]));
   }

@@ -160,7 +160,7 @@ def page() -> None:
     with st.container(key="learn"):
         left, right = st.columns([3, 7])
         with right:
-            data = {**service.board(player), "embedded": True, "key": player.key}
+            data = {**service.board(player), "embedded": "Lesson", "key": player.key}
             board(key="learn_board", data=data, on_events_change=events_came)
         with left:
             _draw_panel(tutor, session)

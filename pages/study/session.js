@@ -16,6 +16,7 @@ class StudySession {
     this.last = {}; // the number of the last event of each client
     this.answered = new Set(); // questions, as "chapter/position"
     this.notice = null;
+    this.waits = null; // what is done once all of the study is read
   }
 
   get shown() { return this.data.games[this.game]; }
@@ -29,8 +30,20 @@ class StudySession {
     this.tell();
   }
 
+  /** All of the study is read by now. */
+  completed() {
+    const { waits } = this;
+    this.waits = null;
+    if (waits) waits();
+    this.hear(this.board.events.pending);
+  }
+
   /** Go to a position of a game, as far as no open question stands before it. */
   go(at, game = this.game) {
+    if (!this.data.whole) {
+      this.waits = () => this.go(at, game);
+      return;
+    }
     const barred = this.bar(game, at);
     this.game = game;
     this.at = barred === null ? at : barred;
@@ -60,6 +73,7 @@ class StudySession {
   }
 
   hear(events) {
+    if (!this.data.whole) return; // they wait
     const before = [this.game, this.at];
     for (const event of [...events]) {
       this.last[this.board.client] = event.seq;
@@ -89,6 +103,7 @@ class StudySession {
 
   tell() {
     const { board, component } = this;
+    if (!board) return;
     component.data = this.boardData();
     board.update(component);
     board.events.way = () => this.hear(board.events.pending); // a board without a key takes it away
@@ -102,7 +117,7 @@ class StudySession {
     const { after, link, ...drawn } = sheet;
     const profile = this.times && this.times.profiles[sheet.position.hash];
     return {
-      view: "play", embedded: true, key: "", acknowledged: { ...this.last }, version: String(this.told), told: ["study", this.told],
+      view: "play", embedded: "Words", key: "", acknowledged: { ...this.last }, version: String(this.told), told: ["study", this.told],
       pinned: this.pinnedTexts(), ...drawn, game: { ...shown.game, watching: READING },
       assembly: this.assembly ? sheet.assembly : null,
       profile: this.profile ? profile || { error: "No machine of this study told where the time goes." } : null,

@@ -1,37 +1,8 @@
-// A study's page: its data unpacked, the words on one side, the board on the other.
+// A study's page: the words on one side, the board on the other.
 
-/** The data of dojo_core/study/sheets.py's `packed`: each different string once. */
-function unpacked([strings, data]) {
-  const taken = (value) => {
-    if (typeof value === "number") return strings[value];
-    if (value === null || typeof value === "boolean") return value;
-    if (!Array.isArray(value)) return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, taken(each)]));
-    return value[0] === "" ? value.slice(1).map(taken) : value[0];
-  };
-  return taken(data);
-}
-
-async function readStudy() {
-  const packed = Uint8Array.from(atob(document.getElementById("study-data").textContent.trim()), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return unpacked(await new Response(stream).json());
-}
-
-/** Every stop as words and program, one under the other: what a printer gets. */
-function printed(session, prose) {
-  return session.data.chapters.flatMap((chapter) => [el("h2", {}, chapter.title), ...chapter.stops.flatMap((stop) => {
-    const { history, sheets, game } = session.data.games[chapter.game];
-    const node = history.find((each) => each.id === stop.at);
-    const sheet = sheets[stop.at];
-    const times = session.data.machines.map((each) => [each, each.seconds[sheet.position.hash], each.seconds[game.start]]).filter(([, here]) => here);
-    return [el("section", { class: "stop" },
-      ...(stop.title ? [el("h3", {}, stop.title)] : []),
-      el("p", { class: "quiet" }, node.move === null ? "The start" : `Move ${node.ply}: ${node.move}`,
-        ...times.map(([each, here, start]) => `; ${duration(here[0])}${start ? `, ${ratio(start[0] / here[0])}` : ""} (${each.machine}, ${each.date})`)),
-      ...prose.blocks(stop.blocks),
-      ...(stop.question ? [prose.paragraph(stop.question.words, { class: "asked" }), el("ul", {}, ...stop.question.answers.map((answer) => el("li", {}, answer.text)))] : []),
-      el("pre", {}, [...sheet.program.head, ...sheet.program.lines].map((line) => line.text).join("\n")))];
-  })]);
+/** Once what was drawn is on the screen. */
+function shownOnScreen() {
+  return new Promise((done) => { requestAnimationFrame(() => setTimeout(done, 0)); });
 }
 
 async function openStudy() {
@@ -48,12 +19,19 @@ async function openStudy() {
   words = new StudyWords(session);
   session.fork = () => words.takeAway();
   const print = el("div", { class: "print", "aria-hidden": "true" });
-  window.addEventListener("beforeprint", () => print.replaceChildren(el("h1", {}, data.study.title), el("p", {}, ...words.prose.spans(data.study.about)), ...printed(session, words.prose)));
+  window.addEventListener("beforeprint", () => print.replaceChildren(...printed(data, words.prose)));
   window.addEventListener("afterprint", () => print.replaceChildren());
-  page.classList.toggle("slide", window.location.hash === "#slide");
+  const present = () => page.classList.toggle("slide", window.location.hash === "#slide");
+  window.addEventListener("hashchange", present);
+  present();
   page.replaceChildren(words.root, host, print);
+  words.moved(); // the words can be read while the board is drawn
+  await shownOnScreen();
   session.mount(parent, new Board(parent));
-  words.moved();
+  await shownOnScreen();
+  await data.readRest();
+  session.completed();
+  page.dataset.whole = ""; // for who waits for all of it, as before it is printed
 }
 
 openStudy().catch((fault) => {

@@ -139,13 +139,23 @@ class StudyWords {
       done ? "" : el("button", { class: "small ghost", type: "button", onclick: finish }, "Give up: show the answer"));
   }
 
+  /** The times of the machine that is chosen along the line to here, to stand beside those of the reader's own. */
+  timesAlong() {
+    const { times, shown } = this.session;
+    if (!times) return "";
+    const hashes = new Map(shown.history.map((node) => [node.id, node.hash]));
+    const seconds = this.way().map((id) => times.seconds[hashes.get(id)]).map((known) => (known ? Number(known[0].toPrecision(4)) : null));
+    const bytes = new TextEncoder().encode(JSON.stringify([times.machine, times.date, seconds]));
+    return `&times=${btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+  }
+
   takeAway() {
     const { link } = this.session.sheet;
     const address = el("input", { class: "field", type: "url", value: "http://127.0.0.1:8501", "aria-label": "Address of your Dojo" });
     const go = el("a", { class: "button primary", target: "_blank", rel: "noopener noreferrer" }, "Open it there");
     const point = () => {
       const base = /^https?:\/\/[\w.:[\]-]+/.exec(address.value.trim());
-      if (base && link) go.href = `${base[0]}/?g=${encodeURIComponent(link)}`;
+      if (base && link) go.href = `${base[0]}/?g=${encodeURIComponent(link)}${this.timesAlong()}`;
       else go.removeAttribute("href");
     };
     address.addEventListener("input", point);

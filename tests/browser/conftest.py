@@ -41,7 +41,8 @@ ARGUMENTS = [
     "--renderer-process-limit=1",  # one that stays and has the scripts compiled
 ]
 VIEWPORT = {"width": 1280, "height": 800}
-PARTS = ".learn, .board, .stage, .model"  # our components: their text is in shadow roots, not in the body
+# Our components: their text is in shadow roots, not in the body.
+PARTS = ".learn, .writing, .board, .stage, .model"
 
 
 def free_port() -> int:

@@ -91,6 +91,35 @@ def test_times_are_those_of_the_machine_that_is_chosen_and_a_fork_leads_to_ones_
     assert Path(saved.value.path()).read_text(encoding="utf-8").startswith("dojo game 1\n")
 
 
+def test_a_fork_is_played_on_with_the_authors_times_beside_ones_own(
+    study: Any, tab: Any, server: Any
+) -> None:
+    study.click(".answer:has-text('join_scopes')")
+    study.click("text=Next ›")
+    study.wait_for_selector("h3:has-text('Fusion')")
+    study.click("button:text-is('Fork')")
+    study.fill("[aria-label='Address of your Dojo']", server.url)
+    tab.goto(str(study.locator("a:has-text('Open it there')").get_attribute("href")))
+    tab.wait_for_selector("text=The author's time here: 4.00 µs, 2.00× (Fast machine, 2026-11-27)")
+    tab.wait_for_selector(".entry.here >> text=join_scopes t@0")
+    tab.reload()
+    tab.wait_for_selector("text=The author's time here: 4.00 µs")
+
+
+def test_it_stands_in_a_frame_of_a_page_of_another_origin(chromium: Any, file: Path) -> None:
+    page = chromium.new_page()
+    frame = "<!doctype html><iframe src='https://studies.example/two.html' width=1000 height=700></iframe>"
+    built = file.read_text(encoding="utf-8")
+    page.route("https://paper.example/", lambda route: route.fulfill(body=frame, content_type="text/html"))
+    page.route("https://studies.example/*", lambda route: route.fulfill(body=built, content_type="text/html"))
+    page.goto("https://paper.example/")
+    study = page.frame_locator("iframe")
+    study.locator(".answer:has-text('join_scopes')").click()
+    study.locator("text=Next ›").click()
+    study.locator("h3:has-text('Fusion')").wait_for()
+    page.close()
+
+
 def test_on_a_phone_words_and_board_take_turns_and_print_has_every_position(study: Any) -> None:
     study.set_viewport_size({"width": 390, "height": 844})
     assert study.locator("section.words").is_visible()
