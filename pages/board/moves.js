@@ -44,6 +44,7 @@ class MovesPane {
     this.drawer = new Drawer(this);
     this.root = el("section", { class: "pane moves-pane", "aria-label": "Moves" },
       this.tabs.root, this.tools, this.attention.root, this.words.root, this.titles, this.list, this.drawer.root);
+    for (const kind of ["click", "dblclick"]) this.root.addEventListener(kind, (event) => this.meant(event), { capture: true });
   }
 
   open(group) {
@@ -262,13 +263,19 @@ class MovesPane {
     if (this.chosen === null && !this.list.matches(":hover")) this.pointOut();
   }
 
+  /** The later clicks of a double one may meet what the position shows that the first one led to: that is not meant. */
+  meant(event) {
+    const row = event.target.closest("[data-move]");
+    const about = `${this.board.data.position.id} ${row ? row.dataset.move : ""}`;
+    if (event.type === "click" && event.detail < 2) this.pressed = about;
+    else if (about !== this.pressed) event.stopPropagation();
+  }
+
   clicked(event) {
     const row = event.target.closest("[data-move]");
     if (!row) return;
-    const text = row.dataset.move;
-    // The second click of a double one plays nothing: it may meet a move of the position that the first one led to.
-    if (event.target.closest(".apply")) return event.detail > 1 ? undefined : this.play(text);
-    this.choose(text);
+    if (event.target.closest(".apply")) this.play(row.dataset.move);
+    else this.choose(row.dataset.move);
   }
 
   doubled(event) {

@@ -6,6 +6,16 @@ from typing import Any
 
 from tests.browser.playing import BOARD, MOVE, entries, here, play, wait_for_entries
 
+# The page says when it knows what the move leads to: it has taken the answer to its end.
+KNOWING = """move => {
+  const { json } = Response.prototype;
+  Response.prototype.json = async function () {
+    const told = await json.call(this);
+    if (told.ahead?.some((sheet) => sheet.move === move)) setTimeout(() => { window.knows = true; });
+    return told;
+  };
+}"""
+
 
 class Door:
     """Between the board and the server: messages are held, or lost, and others pass."""
@@ -80,9 +90,9 @@ def test_a_move_under_the_pointer_is_played_at_once_and_a_refusal_takes_it_back(
     small_board: Any, chromium: Any
 ) -> None:
     page = small_board
-    with page.expect_response(lambda answer: answer.url.endswith("/exchange") and '"ahead"' in answer.text()):
-        page.locator(f'.row[data-move="{MOVE}"]').hover()
-    page.wait_for_timeout(250)  # what came is kept
+    page.evaluate(KNOWING, MOVE)
+    page.locator(f'.row[data-move="{MOVE}"]').hover()
+    page.wait_for_function("() => window.knows")
     door = Door(page)
     try:
         door.mode = "held"

@@ -97,18 +97,33 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any)
 
 def test_a_double_click_plays_one_move(small_board: Any) -> None:
     page = small_board
-    # slow, too: the board has the next position by the second click, and another move under the pointer
-    page.locator(f'.row[data-move="{MOVE}"] .apply').dblclick(delay=120)
+
+    def click(place: str, count: int) -> None:
+        page.locator(place).hover()
+        page.mouse.down(click_count=count)
+        page.mouse.up(click_count=count)
+
+    def went_on(move: str) -> list[str]:
+        """The history once a later move stands in it."""
+        apply(page, move)
+        page.wait_for_selector(f".entry:has-text('{move}')")
+        return [entry.partition(". ")[2] for entry in entries(page)]
+
+    # slow: by the second click, the next position has brought another move under the pointer
+    click(f'.row[data-move="{MOVE}"] .apply', 1)
     wait_for_entries(page, 2)
-    time.sleep(1.5)
-    assert len(entries(page)) == 2
-    # and so does a burst of events that leaves the browser before the answer comes
+    for part in (".apply", ".place"):
+        click(f".row[data-move] {part} >> nth=0", 2)
+    assert page.locator("[data-move][aria-selected=true]").count() == 0
+    assert went_on("unroll s@0") == ["", MOVE, "unroll s@0"]
+    # at once: a burst of events leaves the browser before the answer comes
+    first = rows(page)[0]
     page.locator(".row[data-move] .apply >> nth=0").evaluate(
         "b => { for (let i = 0; i < 10; i++) b.click(); }"
     )
-    wait_for_entries(page, 3)
-    time.sleep(1.5)
-    assert len(entries(page)) == 3
+    wait_for_entries(page, 4)
+    move = rows(page)[0]
+    assert went_on(move) == ["", MOVE, "unroll s@0", first, move]
 
 
 def test_two_tabs_are_two_players(common_server: Any) -> None:
