@@ -17,7 +17,6 @@ from dojo_core.cli.schooling import read_lessons
 from dojo_core.cli.terminal import (
     Failure,
     columns,
-    counted,
     err,
     out,
     plain_errors,
@@ -41,6 +40,7 @@ from dojo_core.school.ratings import FILE as RATINGS
 from dojo_core.school.ratings import fitted, write_ratings
 from dojo_core.study.times import Times, times_file, write_times
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 puzzles = typer.Typer(
     no_args_is_help=True,

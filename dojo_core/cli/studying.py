@@ -287,8 +287,8 @@ def begin(
         str,
         typer.Argument(
             metavar="FROM",
-            help="A game's or a line's file, the name of a recorded line, a log or a recording of an agent's run "
-            "(.jsonl), or a benchmark or a comparison (.json).",
+            help="A game's or a line's file, the name of a recorded line, a log or a recording of an agent's "
+            "run (.jsonl), or a benchmark or a comparison (.json).",
         ),
     ],
     to: Annotated[Path | None, typer.Option("--to", help="The study to write; default: print it.")] = None,

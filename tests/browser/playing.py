@@ -13,8 +13,8 @@ NAME = "<img src=x onerror='window.pwned=1'>**b**[a](javascript:window.pwned=1)"
 BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
 
 
-# The page says when the server has told all there is: it has taken that answer to its end, and asks no more. To
-# hear of it, it is come back to as if some seconds had gone by.
+# The page says when the server has told all there is: it has taken that answer to its end, and asks no more.
+# To hear of it, it is come back to as if some seconds had gone by.
 RESTING = """() => {
   window.rests = false;
   if (!window.listens) {

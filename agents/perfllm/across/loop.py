@@ -99,6 +99,7 @@ class Loop:
             for weights in (folder / "costs", *folder.glob("policy-*")):
                 shutil.rmtree(weights, ignore_errors=True)
         decided = json.loads(json.dumps(asdict(plan)))
+        del decided["rounds"]  # a run may go on for more
         file = folder / "run.json"
         if file.exists() and read_object(file.read_bytes()) != decided:
             raise ValueError(f"{folder} holds another run: give another folder, or --again to begin anew.")
@@ -129,8 +130,7 @@ class Loop:
 
     def policy(self) -> Policy:
         """That of the last round. Raises ValueError where no round has ended."""
-        rounds = [entry["round"] for entry in self._written if entry["event"] == "round"]
-        policy = load(self.folder / f"policy-{max(rounds)}") if rounds else None
+        policy = load(self.folder / f"policy-{self._ended}")
         if policy is None:
             raise ValueError(f"{self.folder} has no policy yet: let a round end first.")
         return policy
@@ -139,9 +139,14 @@ class Loop:
         """The lines that the last policy was taught."""
         found: dict[tuple[str, str], list[Entry]] = {}
         for entry in self._written:
-            if entry["event"] == "teacher":
+            if entry["event"] == "teacher" and entry["round"] <= self._ended:
                 found.setdefault((entry["kernel"], entry["shape"]), []).append(entry)
         return [line for entries in found.values() for line in _worth(entries)]
+
+    @property
+    def _ended(self) -> int:
+        """The last round that has ended, −1 where none has."""
+        return max((entry["round"] for entry in self._written if entry["event"] == "round"), default=-1)
 
     def _known(self, event: str, number: int, problem: tuple[str, str] | None) -> Entry | None:
         for entry in self._written:
