@@ -18,12 +18,13 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import ModuleType
 from typing import Any
 from warnings import WarningMessage
@@ -247,20 +248,25 @@ class Heard:
         self.ended.warnings.append(told)
 
 
-@contextmanager
-def captured(config: pytest.Config) -> Iterator[None]:
-    """What tests print, in files of this process: until then they are those of the one that was forked."""
-    capture = config.pluginmanager.get_plugin("capturemanager")
-    if capture is None:
-        yield
+def print_apart(config: pytest.Config) -> None:
+    """What tests print goes into files of this process, and no longer into those of the one that was forked.
+    Those streams stay what they are, as what was imported may have kept them."""
+    if config.getoption("capture", "no") != "fd":
         return
-    capture.read_global_capture()
-    capture.stop_global_capturing()
-    capture.start_global_capturing()
-    try:
-        yield
-    finally:
-        capture.stop_global_capturing()
+    capture: Any = config.pluginmanager.get_plugin("capturemanager")
+    capture.resume_global_capture()
+    for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+        with TemporaryFile(buffering=0) as fresh:
+            os.dup2(fresh.fileno(), stream.fileno())
+            os.dup2(fresh.fileno(), number)
+    capture.suspend_global_capture()
+
+
+class Silent:
+    """In the place of the plugin that prints results: a test that takes too long prints its stacks by it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._tw = config.get_terminal_writer()
 
 
 def work(
@@ -276,26 +282,28 @@ def work(
     config._tmp_path_factory = pytest.TempPathFactory.from_config(config, _ispytest=True)  # type: ignore[attr-defined]
     sys.modules["__main__"] = ModuleType("__main__")  # processes of multiprocessing run no pytest
     atexit._clear()
+    silent = Silent(config)
     config.pluginmanager.unregister(name="terminalreporter")
+    config.pluginmanager.register(silent, "terminalreporter")
     heard = Heard(config)
     config.pluginmanager.register(heard)
     heard.ended = Ended()  # without the warnings of before, which pytest tells each that comes
-    with captured(config):
-        try:
-            running = connection.recv()
-            while running is not None and not session.shouldfail and not session.shouldstop:
-                following = connection.recv()
-                after = None if following is None else session.items[following]
-                config.hook.pytest_runtest_protocol(item=session.items[running], nextitem=after)
-                told, heard.ended = heard.ended, Ended()
-                connection.send(told)
-                running = following
-        except (EOFError, ConnectionError):
-            pass  # the one that asks is gone
-        except (KeyboardInterrupt, pytest.exit.Exception) as fault:
-            with suppress(ConnectionError):
-                connection.send(Stopped(str(fault) or type(fault).__name__))
-        finally:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # fixtures end, however often it is told
-            config.hook.pytest_sessionfinish(session=session, exitstatus=session.exitstatus)
-            atexit._run_exitfuncs()
+    print_apart(config)
+    try:
+        running = connection.recv()
+        while running is not None and not session.shouldfail and not session.shouldstop:
+            following = connection.recv()
+            after = None if following is None else session.items[following]
+            config.hook.pytest_runtest_protocol(item=session.items[running], nextitem=after)
+            told, heard.ended = heard.ended, Ended()
+            connection.send(told)
+            running = following
+    except (EOFError, ConnectionError):
+        pass  # the one that asks is gone
+    except (KeyboardInterrupt, pytest.exit.Exception) as fault:
+        with suppress(ConnectionError):
+            connection.send(Stopped(str(fault) or type(fault).__name__))
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # fixtures end, however often it is told
+        config.hook.pytest_sessionfinish(session=session, exitstatus=session.exitstatus)
+        atexit._run_exitfuncs()

@@ -77,15 +77,21 @@ def run(tmp_path: Path) -> Run:
         for name, text in files.items():
             (tmp_path / f"{name}.py").write_text(text)
         ran = subprocess.run(
-            arguments(tmp_path, *options), cwd=tmp_path, env=environment(), capture_output=True, text=True
+            arguments(tmp_path, *options),
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
         )
         return ran.returncode, ran.stdout + ran.stderr
 
     return pytest_
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+def environment(folder: Path) -> dict[str, str]:
+    """Without a look at the folder of these tests' own files, which pytest would close to other users."""
+    ours = {"PYTHONPATH": str(ROOT), "PYTEST_DEBUG_TEMPROOT": str(folder)}
+    return {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **ours}
 
 
 def test_all_is_told_also_of_a_process_that_dies(run: Run, tmp_path: Path) -> None:
@@ -140,8 +146,9 @@ def test_ctrl_c_ends_all_processes_and_their_fixtures(tmp_path: Path, all_of_the
     (tmp_path / "test_slow.py").write_text(SLOW)
     ran = subprocess.Popen(
         arguments(tmp_path, *TWO),
-        cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in what a shell has behind
     )  # fmt: skip
     while len(list(tmp_path.glob("begun-*"))) < 2:
         assert ran.poll() is None

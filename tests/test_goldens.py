@@ -28,7 +28,11 @@ def run(tmp_path):
         command += [f"--rootdir={tmp_path}", f"--confcutdir={tmp_path}"]
         command += ["-p", "no:cacheprovider", "-p", "tests.goldens", *options]
         known = {name: value for name, value in os.environ.items() if name != "CI"}
-        known |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment}
+        known |= {
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_DEBUG_TEMPROOT": str(tmp_path),
+            **environment,
+        }
         command.append(str(tmp_path / "test_square.py"))
         ran = subprocess.run(command, cwd=ROOT, env=known, capture_output=True, text=True)
         return ran.returncode, ran.stdout + ran.stderr
