@@ -117,11 +117,13 @@ def test_a_double_click_plays_one_move(small_board: Any) -> None:
     assert page.locator("[data-move][aria-selected=true]").count() == 0
     assert went_on("unroll s@0") == ["", MOVE, "unroll s@0"]
     # at once: a burst of events leaves the browser before the answer comes
+    page.wait_for_selector(".row[data-move]")  # drawn after the history
     first = rows(page)[0]
     page.locator(".row[data-move] .apply >> nth=0").evaluate(
         "b => { for (let i = 0; i < 10; i++) b.click(); }"
     )
     wait_for_entries(page, 4)
+    page.wait_for_selector(".row[data-move]")
     move = rows(page)[0]
     assert went_on(move) == ["", MOVE, "unroll s@0", first, move]
 
