@@ -15,6 +15,7 @@ from dojo_core.cli.terminal import (
     Failure,
     check_new,
     err,
+    no_file,
     out,
     plain_errors,
     progress,
@@ -158,9 +159,7 @@ def build_page(
 
     Example: [bold]dojo study build softmax.md[/bold]
     """
-    place = to or _beside(file, ".html")
-    if place.resolve() == file.resolve():
-        raise Failure(f"{place} is the study itself: name another file.")
+    place = _page(file, to, ".html")
     size, positions = built(file, place, assembly)
     out.print(
         escape(f"Wrote {place}: {counted(positions, 'position')}, {size / 1024:.0f} KB."), soft_wrap=True
@@ -196,9 +195,7 @@ def export(
     """
     from dojo_core.study.export import markdown
 
-    place = to or _beside(file, ".export.md")
-    if place.resolve() == file.resolve():
-        raise Failure(f"{place} is the study itself: name another file.")
+    place = _page(file, to, ".export.md")
     exported = markdown(opened(file), times_of(file), _named(file), place.stem)
     write_file(place, exported.text)
     for name, picture in exported.pictures.items():
@@ -216,9 +213,15 @@ def _named(file: Path) -> str:
     return file.stem if _own(file) else str(file)
 
 
-def _beside(file: Path, suffix: str) -> Path:
-    """Where what is made of a study goes: beside it; of one of the Dojo's, into the folder that one is in."""
-    return Path(file.stem + suffix) if _own(file) else file.with_suffix(suffix)
+def _page(file: Path, to: Path | None, suffix: str) -> Path:
+    """Where what is made of a study goes: beside it; of one of the Dojo's, into the folder that one is in.
+
+    Raises Failure where the study itself is named.
+    """
+    page = to or (Path(file.stem + suffix) if _own(file) else file.with_suffix(suffix))
+    if page.resolve() == file.resolve():
+        raise Failure(f"{page} is the study itself: name another file.")
+    return page
 
 
 @study.command("serve")
@@ -262,7 +265,7 @@ def _of_results(file: Path, row: str, authors: str, target: str) -> str:
     from dojo_core.study.writing import of_game
 
     if not file.is_file():
-        raise Failure(f"There is no file {file}.")
+        raise no_file(file)
     try:
         if file.suffix == ".json":
             return of_report(report_of(read_file(file, most=32 << 20), row), authors=authors)

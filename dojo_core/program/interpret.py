@@ -258,9 +258,10 @@ class _Logical:
         if not op.accumulate and self._is_whole(op.target, ranges, value):
             stored = self.meaning.stored(value, op.target.array)
             kind = storage_dtype(self.meaning.dtypes[op.target.array])
-            # What is copied from an array would change with it.
+            # What is copied from an array would change with it; what is spread over cells cannot be written.
             shared = any(np.may_share_memory(stored, self.arrays[read.array]) for read in op.reads)
-            self.arrays[op.target.array] = stored.astype(kind, "C", copy=shared)
+            own = stored.flags.writeable and not shared
+            self.arrays[op.target.array] = stored.astype(kind, "C", copy=not own)
             return
         target = self._view(op.target, ranges)
         if op.accumulate:
