@@ -402,9 +402,9 @@ SCENES = (
     Scene("watch", "watch"),
     Scene("train-run", "train", trained, game=False),
     Scene("train", "train"),
-    Scene("study", "", awaits(".words h1"), game=False, file=a_study),
-    Scene("study-question", "", asked, game=False, file=a_study),
-    Scene("study-played", "", played_on, game=False, file=a_study),
+    Scene("study-page", "", awaits(".words h1"), game=False, file=a_study),
+    Scene("study-page-question", "", asked, game=False, file=a_study),
+    Scene("study-page-played", "", played_on, game=False, file=a_study),
     Scene("notebook", "", awaits(".cell"), game=False, file=a_notebook),
     *(Scene(f"tour-{n}", "tour", query=f"&station={n}") for n in (1, 2, 3, 4, 5)),
 )  # fmt: skip
