@@ -258,10 +258,12 @@ class _Logical:
         if not op.accumulate and self._is_whole(op.target, ranges, value):
             stored = self.meaning.stored(value, op.target.array)
             kind = storage_dtype(self.meaning.dtypes[op.target.array])
-            # What is copied from an array would change with it; what is spread over cells cannot be written.
+            # What lies in another array would change with it; a number, or one for many cells, is read-only.
             shared = any(np.may_share_memory(stored, self.arrays[read.array]) for read in op.reads)
             own = stored.flags.writeable and not shared
-            self.arrays[op.target.array] = stored.astype(kind, "C", copy=not own)
+            self.arrays[op.target.array] = (
+                stored.astype(kind, "C", copy=False) if own else np.array(stored, kind, order="C")
+            )
             return
         target = self._view(op.target, ranges)
         if op.accumulate:
