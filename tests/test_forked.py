@@ -134,7 +134,9 @@ def test_fails_again():
 
 def test_a_test_that_may_fail_once_is_run_again_and_that_is_told(run: Run) -> None:
     status, told = run(*TWO, "-p", "pytest_rerunfailures", "-rR", test_some=UNSTEADY, test_more=SOME)
-    assert status == pytest.ExitCode.TESTS_FAILED and "2 failed, 12 passed" in told and "2 rerun" in told, told
+    assert status == pytest.ExitCode.TESTS_FAILED and "2 failed, 12 passed" in told and "2 rerun" in told, (
+        told
+    )
     assert "RERUN" in told and "test_passes_when_run_again" in told
 
 

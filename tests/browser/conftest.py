@@ -111,8 +111,8 @@ class Server:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """One process runs them: another would start a server and a browser. One that fails is run once more, as a
-    browser, a server and their clocks can be late together; what it saw at first is told at the end."""
+    """One process runs them: another would start a server and a browser. One that fails is run once more, as
+    browser, server and their clocks can be late together; what it saw at first is told at the end."""
     item.add_marker(pytest.mark.xdist_group("browser"))
     item.add_marker(pytest.mark.flaky(reruns=1))
 
