@@ -40,6 +40,8 @@ ARGUMENTS = [
     "--js-flags=--single-threaded",  # scripts run a few times each: nothing beside them pays
     "--renderer-process-limit=1",  # one that stays and has the scripts compiled
 ]
+# Milliseconds for a page to come, and for what it shows to change: the machine may be busy.
+PATIENCE, CHANGES_WITHIN = 200_000, 60_000
 VIEWPORT = {"width": 1280, "height": 800}
 # Our components: their text is in shadow roots, not in the body.
 PARTS = ".learn, .writing, .board, .stage, .model"
@@ -181,6 +183,7 @@ def driver() -> Iterator[Any]:
             f"No Chromium here (Debian: apt-get install {BROWSERS[0]}, or chromium): browser tests skipped."
         )
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed.")
+    playwright.expect.set_options(timeout=CHANGES_WITHIN)
     with playwright.sync_playwright() as made:
         yield made
 
@@ -194,7 +197,7 @@ def chromium(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         args=ARGUMENTS,
         viewport=VIEWPORT,
     )
-    profile.set_default_timeout(200_000)  # the machine may be busy: only a page that hangs takes so long
+    profile.set_default_timeout(PATIENCE)
     yield profile
     profile.close()
 

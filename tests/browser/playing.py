@@ -7,10 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+OFF = re.compile("^Off")  # what the queue says of a game that is not measured
 MOVE = "join_scopes s@0"  # one of the 39 of the means of rows, where a softmax has 151
 TELEPHONE = {"width": 390, "height": 844}
 NAME = "<img src=x onerror='window.pwned=1'>**b**[a](javascript:window.pwned=1)"
-BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]').shadowRoot"
+# Undefined while a page is drawn that has none: what waits for something in it goes on waiting.
+BOARD = "document.querySelector('[data-testid=stBidiComponentIsolated]')?.shadowRoot"
+
+
+def expect(shown: Any) -> Any:
+    """Playwright's assertions, which look again until what they say is so.
+
+    What was asked for may still be on its way, or be drawn anew at this very moment, which is all that
+    ``assert locator.count() == 1`` would see.
+    """
+    from playwright.sync_api import expect  # where it is not installed, all that needs a browser is skipped
+
+    return expect(shown)
 
 
 # The page says when the server has told all there is: it has taken that answer to its end, and asks no more.
@@ -47,7 +60,7 @@ def open_kernel(page: Any, kernel: str, shape: str, measured: bool = False) -> N
     page.wait_for_selector(".row[data-move]")
     if measured:
         page.keyboard.press("m")
-        page.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.startsWith('Off')")
+        expect(page.locator(".queue-text")).not_to_have_text(OFF)
 
 
 def open_softmax(page: Any, shape: str = "96x32", measured: bool = False) -> None:
@@ -61,14 +74,16 @@ def open_means(page: Any, shape: str = "8x16", measured: bool = False) -> None:
 
 def play(page: Any, move: str = MOVE) -> None:
     """A move of the position on the board, until it is drawn."""
-    before = len(entries(page))
+    shown = page.wait_for_function(f"() => {BOARD}.querySelectorAll('.entry').length")  # one at least
+    before = int(shown.json_value())
     apply(page, move)
     wait_for_entries(page, before + 1)
 
 
-def entries(page: Any) -> list[str]:
-    """The history's lines, without the times that come to stand behind them."""
-    return [re.sub(r"\s[\d.,]+\s?(s|ms|µs|ns)$", "", e) for e in page.locator(".entry").all_inner_texts()]
+def expect_entries(page: Any, *lines: str) -> None:
+    """The history's lines, whatever times have come to stand behind them."""
+    time = r"(\s*[\d.,]+\s?(s|ms|µs|ns))?"
+    expect(page.locator(".entry")).to_have_text([re.compile(f"^{re.escape(line)}{time}$") for line in lines])
 
 
 def wait_for_entries(page: Any, count: int) -> None:
@@ -82,8 +97,9 @@ def apply(page: Any, move: str) -> None:
     page.locator(f'.row[data-move="{move}"] .apply').click()
 
 
-def here(page: Any) -> str:
-    return str(page.locator(".entry.here").get_attribute("data-id"))
+def expect_here(page: Any, number: int) -> None:
+    """The position on the board, by its number in the history."""
+    page.wait_for_selector(f".entry.here[data-id='{number}']")
 
 
 def rows(page: Any) -> list[str]:
@@ -104,11 +120,18 @@ class Way:
 
     def __init__(self, page: Any) -> None:
         self.held: list[tuple[Any, Any]] = []
+        self.asked = 0  # what the page has said
         self._slow = False
         page.route_web_socket("**/_stcore/stream", self._through)
 
     def _through(self, browser: Any) -> None:
-        browser.connect_to_server().on_message(lambda said: self._pass(browser, said))
+        server = browser.connect_to_server()
+        server.on_message(lambda said: self._pass(browser, said))
+        browser.on_message(lambda said: self._ask(server, said))
+
+    def _ask(self, server: Any, said: Any) -> None:
+        self.asked += 1
+        server.send(said)
 
     def _pass(self, browser: Any, said: Any) -> None:
         if self._slow:
@@ -119,6 +142,11 @@ class Way:
     def until_held(self, page: Any, more_than: int = 0) -> None:
         """Until the server has said so much that the page does not hear yet."""
         while len(self.held) <= more_than:
+            page.wait_for_timeout(20)
+
+    def until_asked(self, page: Any, more_than: int) -> None:
+        """Until the page has said so much to the server."""
+        while self.asked <= more_than:
             page.wait_for_timeout(20)
 
     @contextmanager

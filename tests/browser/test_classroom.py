@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.browser.conftest import Server, forget
-from tests.browser.playing import NAME, TELEPHONE, markup, play
+from tests.browser.playing import NAME, TELEPHONE, expect, markup, play
 from tests.browser.test_learn import type_move
 from tests.screens.looks import Window, findings
 
@@ -77,9 +77,9 @@ def test_a_teacher_sees_what_students_play_and_students_see_their_own(tab: Any, 
     tab.wait_for_selector("h2 >> text=2 students")
     assert "key=" not in tab.url and markup(tab) == []
     table = tab.locator("table.students")
-    assert "1 of 1" in table.locator("tr", has_text="Ada").first.inner_text()
-    tried = tab.locator("table.steps").inner_text()
-    assert "1 of 2" in tried and "reuse_dims t 0 refused" in tried and "split_scope t@0 16" in tried
+    expect(table.locator("tr", has_text="Ada").first).to_contain_text("1 of 1")
+    for tried in ("1 of 2", "reuse_dims t 0 refused", "split_scope t@0 16"):
+        expect(tab.locator("table.steps")).to_contain_text(tried, use_inner_text=True)
     assert findings(tab, [Window(390, 844), Window(1280, 800)], rest=50) == {}
     with tab.expect_download() as saved:
         tab.click("text=Download as CSV")
@@ -115,12 +115,14 @@ def test_on_a_projector_nothing_is_left_but_the_board_until_it_is_left(small_boa
     row = page.locator(".program .line.op").first
     before = row.bounding_box()["height"]
     page.click("button >> text=Projector")
-    assert not any(page.locator(each).first.is_visible() for each in aside)
+    for each in aside:
+        expect(page.locator(each).first).to_be_hidden()
     assert row.bounding_box()["height"] > 1.4 * before
     assert height <= page.locator(".play").bounding_box()["height"] <= 800  # the window's
     play(page)
     page.click("text=Leave projector mode")
-    assert all(page.locator(each).first.is_visible() for each in aside)
+    for each in aside:
+        expect(page.locator(each).first).to_be_visible()
     assert abs(row.bounding_box()["height"] - before) < 1
 
 

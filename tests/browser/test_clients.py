@@ -12,7 +12,7 @@ from dojo_core.measure.records import Records
 from dojo_core.service import Service
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from tests.browser.conftest import Server
-from tests.browser.playing import MOVE, NAME, here, markup, wait_for_entries
+from tests.browser.playing import MOVE, NAME, expect, expect_here, markup, wait_for_entries
 from tests.stand_ins import Bench
 
 NEXT = "split_scope s@0 2"
@@ -37,7 +37,8 @@ def test_what_a_program_plays_is_watched_live_and_taken_over(start_screen: Any, 
 
     desk.call("play", {"game": game, "moves": [NEXT]})
     wait_for_entries(page, 3)  # of itself: nothing was pressed
-    assert here(page) == "2" and page.get_by_role("button", name="Take back").is_disabled()
+    expect_here(page, 2)
+    expect(page.get_by_role("button", name="Take back")).to_be_disabled()
     desk.call("take_back", {"game": game})
     page.wait_for_selector(".entry.here[data-id='1']")
 

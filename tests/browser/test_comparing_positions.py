@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from dojo_core.sharing import open_link
-from tests.browser.playing import MOVE, play
+from tests.browser.playing import MOVE, expect, play
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = [ROOT / "pages" / "difference" / f"{name}.js" for name in ("align", "keys")]
@@ -70,19 +71,19 @@ def test_what_differs_from_the_pinned_position_is_shown_and_read_out(small_board
     page.wait_for_selector(".pinned:visible")
     play(page)
     changed = page.get_by_role("table", name=f"Program: from Start to 1. {MOVE}")
-    rows = changed.get_by_role("row").all_inner_texts()
-    assert any(row.split()[:2] == ["−", "removed"] for row in rows)
-    assert any(row.split()[:2] == ["+", "added"] for row in rows)
-    assert changed.locator("ins").count()
+    for sign in (r"^\s*−\s*removed", r"^\s*\+\s*added"):
+        expect(changed.get_by_role("row").filter(has_text=re.compile(sign)).first).to_be_visible()
+    expect(changed.locator("ins").first).to_be_visible()
     # what is chosen there is chosen everywhere
     changed.locator(".line.op").last.click()
-    assert page.locator(".code .difference .line.selected").count()
+    expect(page.locator(".code .difference .line.selected")).not_to_have_count(0)
     page.click("[data-layout=side]")
-    assert changed.get_by_role("columnheader").all_inner_texts() == ["", "Start", "", f"1. {MOVE}"]
+    expect(changed.get_by_role("columnheader")).to_have_text(["", "Start", "", f"1. {MOVE}"])
     page.keyboard.press("Escape")
     page.click("text=Unpin")
     page.wait_for_selector(".pinned", state="hidden")
-    assert page.locator(".program [role=listbox]").is_visible() and not changed.is_visible()
+    expect(page.locator(".program [role=listbox]")).to_be_visible()
+    expect(changed).to_be_hidden()
 
 
 def test_a_position_is_taken_away_as_c_as_a_link_and_as_a_library(small_board: Any) -> None:
@@ -99,7 +100,7 @@ def test_a_position_is_taken_away_as_c_as_a_link_and_as_a_library(small_board: A
     c = copied("C of this position")
     assert f"1: {MOVE}" in c and "void kernel_reducemean" in c
     address, link = copied("Link").split("?g=")
-    assert f"{address}?g={link}" == page.get_by_text("Open it").get_attribute("href")
+    expect(page.get_by_text("Open it")).to_have_attribute("href", f"{address}?g={link}")
     assert str(open_link(link).game.current.move) == MOVE
     with page.expect_download() as download:
         page.click("[aria-label='Download: Library']")

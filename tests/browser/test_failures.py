@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import BOARD, play, until_it_rests
+from tests.browser.playing import BOARD, expect, play, until_it_rests
 
 KINDS = {
     "compile_error": ("does not compile", "the compiler said"),
@@ -49,16 +49,16 @@ def test_every_failure_has_its_words_in_the_row_and_its_drawer_with_what_was_sai
     choose(quiet)
     for kind, (row, drawer) in KINDS.items():
         feed(quiet, f"feed.results[0] = ['{kind}', 'the words of {kind}']")
-        assert quiet.inner_text("#move-0 .value") == f"✕ {row}"
-        told = quiet.inner_text(".drawer")
-        assert drawer in told and f"the words of {kind}" in told
-        assert quiet.locator(".drawer >> text=Apply").count() == 1
+        expect(quiet.locator("#move-0 .value")).to_have_text(f"✕ {row}")
+        expect(quiet.locator(".drawer")).to_contain_text(drawer)
+        expect(quiet.locator(".drawer")).to_contain_text(f"the words of {kind}")
+        expect(quiet.locator(".drawer >> text=Apply")).to_have_count(1)
 
 
 def test_a_dead_measurer_is_told_play_goes_on_and_restart_asks_for_a_new_one(quiet: Any) -> None:
-    assert not quiet.locator(".banner").is_visible()
+    expect(quiet.locator(".banner")).to_be_hidden()
     feed(quiet, "feed.queue.state = 'down'; feed.queue.message = 'The measurer has stopped (no gcc).'")
     quiet.wait_for_selector(".banner >> text=The measurer has stopped (no gcc).")
     play(quiet)
     feed(quiet, "feed.queue.state = 'down'", f"{BOARD}.querySelector('.banner button').click();")
-    quiet.wait_for_function(f"() => {BOARD}.querySelector('.banner').hidden")
+    expect(quiet.locator(".banner")).to_be_hidden()

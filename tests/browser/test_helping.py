@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import BOARD, apply, wait_for_entries
+from tests.browser.playing import BOARD, apply, expect, wait_for_entries
 
 # Rows lie one after the other in memory, so that going along the columns costs several times as much as
 # along the rows: some single move is faster by far, however busy the machine is.
@@ -34,7 +34,7 @@ def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_i
         clicks += 1
 
     page.fill("[aria-label='Find a kernel']", "log_softmax")
-    assert page.locator(".card.kernel:visible strong").all_inner_texts() == ["log_softmax"]
+    expect(page.locator(".card.kernel:visible strong")).to_have_text(["log_softmax"])
     page.fill("[aria-label='Find a kernel']", "")
     page.fill("textarea", BY_COLUMNS)
     click("text=Play this")
@@ -49,7 +49,7 @@ def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_i
     # the limit of the machine follows, as a number and as a line in the chart
     page.wait_for_selector(".metric-name >> text=Of the roofline")
     page.wait_for_selector(".chart .roofline", state="attached")
-    assert "%" in page.inner_text(".metric-rate .metric-value")
+    expect(page.locator(".metric-rate .metric-value")).to_contain_text("%")
     # a move that is refused tells which one would unblock it, and stands ready once that is played
     click("[data-tab=blocked]")
     click(".row.blocked[data-move='set_location t stack']")
@@ -68,12 +68,12 @@ def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_i
 def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(board: Any) -> None:
     board.keyboard.press("h")  # unmeasured: a pass is asked
     board.wait_for_selector(".drawer >> text=Hint 1 of 3")
-    assert board.locator(".line .involved").count() == 0
+    expect(board.locator(".line .involved")).to_have_count(0)
     board.keyboard.press("h")
     board.wait_for_selector(".drawer >> text=Hint 2 of 3")
-    assert board.locator(".line .involved").count() >= 1
+    expect(board.locator(".line .involved")).not_to_have_count(0)
     board.click("[data-tab=tree]")
-    assert board.locator(".tree .involved").count() >= 1
+    expect(board.locator(".tree .involved")).not_to_have_count(0)
     board.keyboard.press("h")
     board.click(".drawer >> text=Apply")
     wait_for_entries(board, 2)
@@ -81,20 +81,20 @@ def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_play
 
 def test_the_tree_selects_what_the_texts_select(board: Any) -> None:
     board.click("[data-tab=tree]")
-    assert board.locator(".tree .leaf").count() == 7
+    expect(board.locator(".tree .leaf")).to_have_count(7)
     board.click(".tree .scope >> nth=0")
-    assert board.locator(".tree .selected").count() == 4  # a scope, its reduction's, and two operations
-    assert board.locator(".code .line.selected").count() >= 2
+    expect(board.locator(".tree .selected")).to_have_count(4)  # a scope, its reduction's, and two operations
+    expect(board.locator(".code .line.selected").nth(1)).to_be_attached()
     board.click("[data-tab=text]")
-    assert board.locator(".line .slot.selected").count() >= 1
+    expect(board.locator(".line .slot.selected")).not_to_have_count(0)
 
 
 def test_lists_by_keyboard_tell_a_screen_reader_which_row_is_chosen(small_board: Any) -> None:
     board = small_board
     board.keyboard.press("ArrowDown")
     board.keyboard.press("ArrowDown")
-    row = board.locator(".moves").get_attribute("aria-activedescendant")
-    assert board.locator(f"#{row}").get_attribute("aria-selected") == "true"
+    expect(board.locator(".moves")).to_have_attribute("aria-activedescendant", "move-1")
+    expect(board.locator("#move-1")).to_have_attribute("aria-selected", "true")
     board.keyboard.press("Enter")
     wait_for_entries(board, 2)
     # up and down lead from move to move in the history, where that is the list
@@ -112,12 +112,12 @@ def test_a_game_for_a_gpu_shows_its_code_and_what_the_emulator_found(page: Any) 
     page.click("[data-kernel=relu] button")
     page.wait_for_selector(".code >> text=__global__")
     page.keyboard.press("m")
-    assert page.inner_text("[data-tab=c]") == "CUDA"
+    expect(page.locator("[data-tab=c]")).to_have_text("CUDA")
     page.wait_for_function(
         f"() => {BOARD}.querySelector('.code .note').textContent.startsWith('Verified in the emulator.')"
     )
     page.wait_for_selector(".metric-value >> text=verified, no time")
-    assert not page.locator(".metric-gain").is_visible()
+    expect(page.locator(".metric-gain")).to_be_hidden()
     # a move that was a candidate without a time is verified once it has been played
     apply(page, "map_grid y@0")
     wait_for_entries(page, 2)

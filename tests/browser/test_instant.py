@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import BOARD, MOVE, entries, here, play, until_it_rests, wait_for_entries
+from tests.browser.playing import (
+    BOARD,
+    MOVE,
+    expect,
+    expect_entries,
+    expect_here,
+    play,
+    until_it_rests,
+    wait_for_entries,
+)
 
 # The page says when it knows what the move leads to: it has taken the answer to its end.
 KNOWING = """move => {
@@ -43,10 +52,6 @@ class Door:
         self.page.unroute("**/exchange")
 
 
-def at(page: Any, number: int) -> None:
-    page.wait_for_selector(f".entry.here[data-id='{number}']")
-
-
 def lines(page: Any) -> str:
     return str(page.inner_text(".program .scroll"))
 
@@ -61,7 +66,8 @@ def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_bo
         door.mode = "held"
         for key, number, shown in (("ArrowLeft", 0, start), ("ArrowRight", 1, after), ("u", 0, start)):
             page.keyboard.press(key)
-            assert here(page) == str(number) and lines(page) == shown
+            expect_here(page, number)
+            expect(page.locator(".program .scroll").first).to_have_text(shown, use_inner_text=True)
         # its answers come late, one by one, and take the board nowhere else
         page.evaluate(
             f"() => {{ window.seen = new Set(); const look = () => {{"
@@ -76,11 +82,11 @@ def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_bo
         door.mode = "lost"
         with page.expect_event("requestfailed"):
             page.keyboard.press("ArrowRight")
-            assert here(page) == "1"
+            expect_here(page, 1)
         with page.expect_response("**/exchange"):
             door.mode = "open"
         page.reload()
-        at(page, 1)
+        expect_here(page, 1)
     finally:
         door.close()
 
@@ -96,12 +102,13 @@ def test_a_move_under_the_pointer_is_played_at_once_and_a_refusal_takes_it_back(
     try:
         door.mode = "held"
         page.locator(f'.row[data-move="{MOVE}"] .apply').click()
-        assert here(page) == "1" and entries(page) == ["Start", f"1. {MOVE}"]
+        expect_here(page, 1)
+        expect_entries(page, "Start", f"1. {MOVE}")
         door.open()
-        page.wait_for_timeout(300)
-        assert here(page) == "1"
+        until_it_rests(page)
+        expect_here(page, 1)
         page.keyboard.press("u")
-        at(page, 0)
+        expect_here(page, 0)
 
         # the game went on elsewhere: what is guessed here is not what the server says
         other = chromium.new_page()
@@ -109,7 +116,7 @@ def test_a_move_under_the_pointer_is_played_at_once_and_a_refusal_takes_it_back(
         other.wait_for_selector(".entry.here[data-id='0']")
         play(other, "split_scope s@0 2")
         page.keyboard.press("ArrowRight")
-        at(page, 2)
+        expect_here(page, 2)
         other.close()
         wait_for_entries(page, 3)
     finally:

@@ -22,7 +22,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records
 from dojo_core.targets.cpu.build import code_hash
 from dojo_core.targets.cpu.codegen import generate
-from tests.browser.playing import BOARD, MOVE, entries, open_means, play
+from tests.browser.playing import BOARD, MOVE, expect, open_means, play, wait_for_entries
 from tests.browser.wire import Wire
 from tests.test_packages import laid_out, package
 
@@ -90,7 +90,7 @@ def left(chromium: Any, server: Any, tmp_path_factory: pytest.TempPathFactory) -
         time.sleep(0.2)
     record_crashes(server.home)
     board.wait_for_selector(".silent >> text=does not answer")
-    assert not board.locator("[data-testid=stDialog]").is_visible()
+    expect(board.locator("[data-testid=stDialog]")).to_be_hidden()
     server.packages = tmp_path_factory.mktemp("packages")
     laid_out(server.packages)
     package(server.packages, "raises", "1/0", {"dojo.moves": "knot = raises:x"})
@@ -105,7 +105,7 @@ def test_kill_9_loses_no_saved_game(left: Left) -> None:
     page = left.play.context.new_page()
     page.goto(left.game)
     page.wait_for_selector(".entry.here[data-id='1']")
-    assert len(entries(page)) == 2
+    wait_for_entries(page, 2)
     page.close()
 
 
@@ -113,7 +113,7 @@ def test_a_tab_left_open_goes_on(left: Left) -> None:
     page = left.play
     page.wait_for_selector(".silent", state="hidden")  # the tab connects again by itself
     play(page, "split_scope s@0 2")
-    assert page.locator("[data-testid=stSidebar]").count() == 0
+    expect(page.locator("[data-testid=stSidebar]")).to_have_count(0)
     page.reload()
     page.wait_for_selector(".entry.here[data-id='2']")
 

@@ -10,7 +10,7 @@ import pytest
 
 from dojo_core.school.lesson import TRY, Lesson, Step
 from dojo_core.school.school import LESSONS_FOLDER, open_school
-from tests.browser.playing import Way, apply, open_means, play, until_it_rests
+from tests.browser.playing import Way, apply, expect, open_means, play, until_it_rests, wait_for_entries
 
 # That each can be solved is test_school.py's matter. Of what the page does with a step these have all: a
 # question, a move that is refused, a goal that is measured, a lesson's end. make soak plays the others.
@@ -84,7 +84,7 @@ def test_a_lesson_is_played_from_step_to_step(
     learn.locator(f"[data-step='{steps[0].id}']").click()
     for step in steps:
         at(learn, step)
-        assert "Done" not in learn.inner_text(".state")
+        expect(learn.locator(".state")).not_to_contain_text("Done")
         solve(learn, step)
         if any(goal.measured for goal in step.goals):  # what times say is not for a test
             learn.wait_for_selector(".goals li.reached")
@@ -150,9 +150,9 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
     tab.wait_for_selector("nav a[aria-current=page] >> text=Play")
     tab.wait_for_selector(".row[data-move]")
     until_it_rests(tab)  # and it stays
-    assert tab.locator("nav a[aria-current=page]").inner_text() == "Play"
-    assert tab.locator(".entry").count() == 1
-    assert tab.locator(".learn").count() == 0
+    expect(tab.locator("nav a[aria-current=page]")).to_have_text("Play")
+    wait_for_entries(tab, 1)
+    expect(tab.locator(".learn")).to_have_count(0)
 
 
 def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way, server: Any) -> None:
@@ -163,7 +163,7 @@ def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way
         tab.hover("text=All lessons")
         tab.mouse.down()
     tab.wait_for_url(lambda url: "one-line-one-loop" not in url)  # the next step has come
-    tab.wait_for_timeout(200)
+    tab.wait_for_selector("[data-test-script-state=notRunning]")
     tab.mouse.up()
     tab.wait_for_selector("[data-lesson] .card-title")
 
@@ -174,7 +174,7 @@ def test_a_word_is_explained_where_it_stands(learn: Any) -> None:
     learn.wait_for_selector("dialog[open] .entry h2 >> text=Scope")
     learn.click("dialog >> text=All words")
     learn.fill("dialog input", "cache")
-    assert learn.locator("dialog .entry h2").all_inner_texts() == ["Cache", "Cache line"]
+    expect(learn.locator("dialog .entry h2")).to_have_text(["Cache", "Cache line"])
 
 
 def test_a_game_is_reviewed_in_one_click(page: Any, server: Any) -> None:

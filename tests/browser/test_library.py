@@ -13,6 +13,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.measure.exchange import to_line
 from dojo_core.measure.records import Records
+from tests.browser.playing import expect
 from tests.test_library import record
 
 OWN_SERVER = True  # records are put into its data
@@ -47,7 +48,7 @@ def choose(page: Any, row: int) -> None:
 
 def test_a_record_is_opened_on_the_board_and_deleting_is_undone(library: Any) -> None:
     page = library
-    assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Library"
+    expect(page.locator(".dojo-bar a[aria-current=page]")).to_have_text("Library")
     choose(page, 0)
     page.wait_for_selector("text=1 chosen")
     page.get_by_role("button", name="Delete").click()
@@ -58,7 +59,7 @@ def test_a_record_is_opened_on_the_board_and_deleting_is_undone(library: Any) ->
     page.wait_for_selector("text=1 chosen")
     page.get_by_role("button", name="Open on the board").click()
     page.wait_for_selector(".entry >> nth=1")
-    assert "join_scopes" in page.locator(".entry.here").inner_text()
+    expect(page.locator(".entry.here")).to_contain_text("join_scopes")
     assert "/library" not in page.url
     # and back: the game is still the player's
     page.click(".dojo-bar a >> text=Library")
@@ -85,10 +86,13 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
     page.get_by_role("button", name="Import").click()
     page.locator("input[type=file]").set_input_files([tmp_path / name for name in files])
     page.wait_for_selector("text=Replayed 1 move through the legality checks.")
-    said = page.locator("p.notice").first.inner_text()
-    assert "1 new record, 0 known already. Their times are claims" in said and "unknown line" in said
-    assert "d.dojo is larger than 512 KB: no game is." in said
-    assert "400 new records, 0 known already." in said
+    for said in (
+        "1 new record, 0 known already. Their times are claims",
+        "unknown line",
+        "d.dojo is larger than 512 KB: no game is.",
+        "400 new records, 0 known already.",
+    ):
+        expect(page.locator("p.notice").first).to_contain_text(said)
     page.get_by_text("Games", exact=True).click()
     page.get_by_placeholder("Title, kernel or player").wait_for()
 

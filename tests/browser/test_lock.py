@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Server
-from tests.browser.playing import open_kernel
+from tests.browser.playing import expect, open_kernel
 
 HOLDING = """
 import sys
@@ -40,10 +41,9 @@ def test_a_running_holder_is_named_and_measured_beside(holder: Any, start_screen
     open_kernel(page, "relu", "32x48")
     page.keyboard.press("m")
     page.wait_for_selector(".banner.calm")
-    told = page.inner_text(".banner span")
-    assert told.startswith("Waiting for the measuring lock: held by `python")
-    assert f"(pid {holder.pid}), since " in told and told.endswith(", running.")
-    assert page.inner_text(".queue-text") == "Waiting for the measuring lock"
+    by = rf"^Waiting for the measuring lock: held by `python.*\(pid {holder.pid}\), since .*, running\.$"
+    expect(page.locator(".banner span")).to_have_text(re.compile(by))
+    expect(page.locator(".queue-text")).to_have_text("Waiting for the measuring lock")
     page.click(".banner >> text=Measure anyway")
     page.wait_for_selector(".row[data-state=known]")
     page.wait_for_selector(".banner", state="hidden")

@@ -19,7 +19,7 @@ from joserfc.jwk import RSAKey
 
 from dojo_core.measure.records import Records
 from tests.browser.conftest import Server, forget
-from tests.browser.playing import open_softmax
+from tests.browser.playing import expect, open_softmax
 from tests.browser.wire import Wire
 
 USERS = '[dojo]\nusers = ["@example.org"]\n'
@@ -174,7 +174,7 @@ def test_who_logs_in_plays_who_is_not_listed_does_not_and_a_game_is_the_account_
         return page
 
     eve = come("eve@evil.example", "text=not among those")
-    assert eve.locator(".card.kernel").count() == 0
+    expect(eve.locator(".card.kernel")).to_have_count(0)
     ada = come("ada@example.org")
     open_softmax(ada, "8x24")
     address = ada.url
@@ -184,6 +184,6 @@ def test_who_logs_in_plays_who_is_not_listed_does_not_and_a_game_is_the_account_
     again = come("ada@example.org")
     again.goto(address)
     again.wait_for_selector(".row[data-move]")
-    assert not again.locator(".watched").is_visible()
+    expect(again.locator(".watched")).to_be_hidden()
     for page in (eve, ada, ben, again):
         page.close()

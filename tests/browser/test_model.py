@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.browser.playing import expect
+
 
 @pytest.mark.soak  # test_model_page.py looks at what is told and kept, test_pages.py at the page
 def test_a_kernel_of_an_example_is_opened_on_the_board_and_left_again(tab: Any, server: Any) -> None:
@@ -13,7 +15,7 @@ def test_a_kernel_of_an_example_is_opened_on_the_board_and_left_again(tab: Any, 
     tab.locator(".st-key-model_example_perceptron").get_by_role("button").first.click()
     tab.get_by_role("heading", name="Perceptron").wait_for()
     tab.get_by_label("Search calls and kernels").fill("fc2")
-    assert tab.locator(".row.found").count() == 1
+    expect(tab.locator(".row.found")).to_have_count(1)
     tab.locator(".row.found button").click()
     tab.get_by_text("Perceptron: matmul_add_relu_2").first.wait_for()
     tab.wait_for_selector(".row[data-move]")

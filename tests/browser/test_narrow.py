@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import BOARD, TELEPHONE, open_means, wait_for_entries
+from tests.browser.playing import BOARD, TELEPHONE, expect, open_means, wait_for_entries
 from tests.screens.looks import Window, findings
 from tests.test_doors import DOUBT, LONG
 
@@ -21,18 +21,19 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
     narrow.wait_for_selector(".card")
     narrow.set_viewport_size({"width": 390, "height": 560})  # less than the board's height
     open_means(narrow)  # whose card is farther down
-    assert narrow.evaluate(TOP) == 0  # the board begins at its top all the same
+    narrow.wait_for_function(f"() => {TOP} === 0")  # the board begins at its top all the same
     narrow.set_viewport_size(TELEPHONE)
     tabs = narrow.get_by_role("tablist", name="Panes").get_by_role("tab")
-    assert tabs.all_inner_texts() == ["Program", "Code", "Moves", "History", "Chart"]
+    expect(tabs).to_have_text(["Program", "Code", "Moves", "History", "Chart"])
     narrow.click(".row[data-move] >> nth=0")
     for size in (TELEPHONE, ZOOMED):
         narrow.set_viewport_size(size)
         for chosen in tabs.all():
             chosen.click()
-            assert narrow.locator(".pane:visible").count() == 1
-            boxes = [button.bounding_box() for button in narrow.locator(".dock button:visible").all()]
-            assert len(boxes) == 13  # Apply, Hint, Take back, the five ways through the line, the tabs
+            expect(narrow.locator(".pane:visible")).to_have_count(1)
+            buttons = narrow.locator(".dock button:visible")
+            expect(buttons).to_have_count(13)  # Apply, Hint, Take back, five ways through the line, the tabs
+            boxes = [button.bounding_box() for button in buttons.all()]
             assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
             assert all(box["y"] >= 0 and box["y"] + box["height"] <= size["height"] for box in boxes)
     telephones = [Window(390, 844), Window(390, 844, 200)]
@@ -49,7 +50,7 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
     narrow.keyboard.press("/")  # what is asked for comes up
     narrow.locator(".moves-pane input").press("Escape")
     tabs.nth(2).press("ArrowLeft")
-    assert narrow.locator(".pane:visible").get_attribute("aria-label") == "Generated code"
+    expect(narrow.locator(".pane:visible")).to_have_attribute("aria-label", "Generated code")
 
 
 def test_the_board_says_what_could_not_be_shown_of_a_text(start_screen: Any) -> None:
@@ -57,7 +58,7 @@ def test_the_board_says_what_could_not_be_shown_of_a_text(start_screen: Any) -> 
     page.fill("textarea", LONG)
     page.click("text=Play this")
     page.wait_for_selector(".row[data-move]")
-    assert page.inner_text(".doubt") == DOUBT
+    expect(page.locator(".doubt")).to_have_text(DOUBT)
     page.click("text=New game")
     open_means(page)
-    assert not page.locator(".doubt").is_visible()
+    expect(page.locator(".doubt")).to_be_hidden()

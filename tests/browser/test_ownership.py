@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -10,10 +11,17 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.sharing import link
 from tests.browser.conftest import Server
-from tests.browser.playing import MOVE, entries, open_means, play, wait_for_entries
+from tests.browser.playing import (
+    MOVE,
+    expect,
+    expect_entries,
+    expect_here,
+    open_means,
+    play,
+    wait_for_entries,
+)
 from tests.browser.wire import Wire
 
-PLAYED = ["Start", f"1. {MOVE}"]
 REFUSED = ("Take back", "Remove this move", "Make main line", "Delete from here", "Apply")
 ANN, BEN, CAT = ("dojo_browser=" + sign * 32 for sign in "abc")
 
@@ -47,7 +55,7 @@ def test_who_opens_the_address_watches_and_plays_on_in_a_copy(small_board: Any, 
 
     tab.goto(address.replace("localhost", "127.0.0.1"))
     arrive(tab, 2)
-    assert entries(tab) == PLAYED
+    expect_entries(tab, "Start", f"1. {MOVE}")
     tab.wait_for_selector(".watched >> text=belongs to another browser")
     buttons = tab.locator("button:visible").evaluate_all(
         "(all, refused) => all.filter((b) => refused.includes(b.textContent.trim()))"
@@ -68,17 +76,18 @@ def test_who_opens_the_address_watches_and_plays_on_in_a_copy(small_board: Any, 
     wait_for_entries(tab, 3)
     tab.click(f".entry >> text=1. {MOVE}")
     tab.wait_for_selector(".entry.here[data-id='1']")
-    assert board.locator(".entry.here").get_attribute("data-id") == "2"
+    expect_here(board, 2)
 
     tab.click("text=Fork: play on from here")
     tab.wait_for_selector(".watched", state="hidden")
-    assert game_in(tab) != game_in(board) and tab.locator(".entry.here").get_attribute("data-id") == "1"
+    expect_here(tab, 1)
+    assert game_in(tab) != game_in(board)
     tab.click("text=Delete from here")
     wait_for_entries(tab, 1)
 
     board.reload()
     arrive(board, 3)
-    assert not board.locator(".watched").is_visible()
+    expect(board.locator(".watched")).to_be_hidden()
     board.click("text=Take back")
     board.wait_for_selector(".entry.here[data-id='1']")
 
@@ -126,9 +135,10 @@ def test_a_shared_link_brings_the_line_to_another_visitor(
     tab.goto(shared.replace("localhost", "127.0.0.1"))
     tab.wait_for_selector(".entry")
     wait_for_entries(tab, 2)
-    assert "join_scopes" in tab.locator(".entry.here").inner_text()
+    expect(tab.locator(".entry.here")).to_contain_text("join_scopes")
     tab.wait_for_selector("text=Replayed 1 move through the legality checks.")
-    assert "g=1." not in tab.url and not tab.locator(".watched").is_visible()
+    expect(tab).not_to_have_url(re.compile(r"g=1\."))
+    expect(tab.locator(".watched")).to_be_hidden()
     tab.goto(f"{common_server.url}/?g=1.AAAA")
     tab.wait_for_selector("text=damaged or cut off")
 

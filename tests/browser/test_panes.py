@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import BOARD, open_means, wait_for_entries
+from tests.browser.playing import BOARD, expect, open_means, wait_for_entries
 
 WIDTHS = f"[...{BOARD}.querySelectorAll('.columns > .pane')].map((e) => Math.round(e.offsetWidth))"
-FOCUSED = f"{BOARD}.activeElement?.closest('.separator, .pane')?.ariaLabel"
-NAME = f"() => {BOARD}.activeElement.textContent || {BOARD}.activeElement.ariaLabel"
+FOCUS = f"{BOARD}.activeElement"
+FOCUSED = f"{FOCUS}?.closest('.separator, .pane')?.ariaLabel"
+
+
+def wait_for_focus(board: Any, name: str) -> None:
+    """Until what is called so has the focus."""
+    board.wait_for_function(f"name => [{FOCUS}?.textContent, {FOCUS}?.ariaLabel].includes(name)", arg=name)
 
 
 def test_edges_are_moved_by_keys_and_by_pointer_and_stay_where_they_were_put(tab: Any, server: Any) -> None:
@@ -20,17 +25,18 @@ def test_edges_are_moved_by_keys_and_by_pointer_and_stay_where_they_were_put(tab
     first, second = page.locator(".columns .separator").all()
     first.press("ArrowRight")
     second.press("End")
-    assert (first.get_attribute("aria-valuenow"), second.get_attribute("aria-valuenow")) == ("33", "88")
+    expect(first).to_have_attribute("aria-valuenow", "33")
+    expect(second).to_have_attribute("aria-valuenow", "88")
     box = second.bounding_box()
     page.mouse.move(box["x"] + 4, box["y"] + 50)
     page.mouse.down()
     page.mouse.move(box["x"] - 96, box["y"] + 60, steps=2)
     page.mouse.up()
-    assert second.get_attribute("aria-valuenow") == "80"
+    expect(second).to_have_attribute("aria-valuenow", "80")
     wider, wider_code, narrower = page.evaluate(WIDTHS)
     assert (wider > program, wider_code > code, narrower < moves) == (True, True, True)
     first.click()  # without dragging: the next of three places, 12 to 68 per cent
-    assert first.get_attribute("aria-valuenow") == "40"
+    expect(first).to_have_attribute("aria-valuenow", "40")
     chosen = page.evaluate(WIDTHS)
     line = page.locator(".program .line.op").first
     height = line.bounding_box()["height"]
@@ -38,26 +44,26 @@ def test_edges_are_moved_by_keys_and_by_pointer_and_stay_where_they_were_put(tab
     page.keyboard.press("w")
     page.reload()
     page.wait_for_selector(".row[data-move]")
-    assert page.evaluate(WIDTHS) == chosen
+    page.wait_for_function(f"chosen => String({WIDTHS}) === String(chosen)", arg=chosen)
     assert line.bounding_box()["height"] > height
-    assert line.evaluate("e => getComputedStyle(e).whiteSpace") == "pre-wrap"
+    expect(line).to_have_css("white-space", "pre-wrap")
 
 
 def test_a_pane_fills_the_board_and_goes_back(small_board: Any) -> None:
     board = small_board
     board.locator(".code [aria-label^='Fill the board']").click()
-    assert board.locator(".pane:visible").count() == 1
-    assert board.locator(".pane.code").is_visible()
+    expect(board.locator(".pane:visible")).to_have_count(1)
+    expect(board.locator(".pane.code")).to_be_visible()
     board.keyboard.press("Escape")
-    assert board.locator(".pane:visible").count() == 5
+    expect(board.locator(".pane:visible")).to_have_count(5)
     board.get_by_role("listbox", name="Program text").focus()
     board.keyboard.press("f")
     assert board.locator(".program").bounding_box()["width"] > 1200
     board.keyboard.press("/")  # what is asked for comes up
-    assert board.locator(".moves-pane").is_visible()
+    expect(board.locator(".moves-pane")).to_be_visible()
     board.locator("input[type=search]").press("Escape")
     board.keyboard.press("Escape")
-    assert board.locator(".separator:visible").count() == 4
+    expect(board.locator(".separator:visible")).to_have_count(4)
 
 
 def test_each_pane_is_one_tab_stop_and_its_controls_are_reached_within(small_board: Any) -> None:
@@ -75,19 +81,19 @@ def test_each_pane_is_one_tab_stop_and_its_controls_are_reached_within(small_boa
     board.get_by_role("listbox", name="Program text").focus()
     board.keyboard.press("Alt+ArrowUp")
     board.keyboard.press("ArrowLeft")
-    assert board.evaluate(NAME) == "Wrap long lines"
+    wait_for_focus(board, "Wrap long lines")
     for _ in range(2):
         board.keyboard.press("ArrowLeft")
-    assert board.evaluate(NAME) == "Changes"
+    wait_for_focus(board, "Changes")
     board.keyboard.press("Tab")
     board.keyboard.press("Shift+Tab")  # a pane is entered where it was left
-    assert board.evaluate(NAME) == "Changes"
+    wait_for_focus(board, "Changes")
     # what has the focus goes away when it has done its work: the pane keeps the focus
     board.locator(".moves").focus()
     board.keyboard.press("ArrowDown")
     board.keyboard.press("Alt+ArrowDown")
     board.keyboard.press("ArrowRight")
-    assert board.evaluate(NAME) == "Apply"
+    wait_for_focus(board, "Apply")
     board.keyboard.press("Enter")
     wait_for_entries(board, 2)
     board.wait_for_function(f"() => {BOARD}.activeElement?.matches('.moves')")

@@ -9,9 +9,11 @@ from typing import Any
 from tests.browser.playing import (
     BOARD,
     MOVE,
+    OFF,
     apply,
-    entries,
-    here,
+    expect,
+    expect_entries,
+    expect_here,
     open_kernel,
     play,
     rows,
@@ -25,23 +27,25 @@ def test_select_filter_play_take_back_branch_and_reload(board: Any) -> None:
     page = board
     # one selection in all texts
     page.click(".line.op .instruction >> nth=1")
-    assert page.locator(".program .line.selected").count() == 1
-    assert page.locator(".code .line.selected").count() >= 1
+    expect(page.locator(".program .line.selected")).to_have_count(1)
+    expect(page.locator(".code .line.selected")).not_to_have_count(0)
+    every, listed = len(rows(page)), page.locator(".row[data-move]")
     page.click("[data-tab=selection]")
-    chosen = page.locator(".row[data-move]").count()
+    expect(listed).not_to_have_count(every)
+    assert 0 < listed.count() < every
     page.click("[data-tab=all]")
-    assert 0 < chosen < page.locator(".row[data-move]").count()
+    expect(listed).to_have_count(every)
 
     page.keyboard.press("/")
     page.keyboard.type("join_scopes m")
-    assert rows(page)[0].startswith("join_scopes")
-    assert page.locator(".row[data-move]").count() == 1
+    expect(listed).to_have_count(1)
+    expect(listed).to_have_attribute("data-move", "join_scopes m@0")
     apply(page, "join_scopes m@0")
     wait_for_entries(page, 2)
     # what was typed stays
-    assert page.input_value("input[type=search]") == "join_scopes m"
+    expect(page.locator("input[type=search]")).to_have_value("join_scopes m")
     page.click("[data-tab=changes]")
-    assert page.locator(".diff.minus").count() >= 1
+    expect(page.locator(".diff.minus")).not_to_have_count(0)
     page.click("[data-tab=text]")
 
     page.locator("input[type=search]").press("Escape")
@@ -49,7 +53,7 @@ def test_select_filter_play_take_back_branch_and_reload(board: Any) -> None:
     page.wait_for_selector(".entry.here[data-id='0']")
     apply(page, "join_scopes d@0")
     page.wait_for_selector(".variation .entry.here")
-    assert len(entries(page)) == 3
+    wait_for_entries(page, 3)
 
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector(".entry.here[data-id='0']")
@@ -58,11 +62,10 @@ def test_select_filter_play_take_back_branch_and_reload(board: Any) -> None:
     page.keyboard.press("b")
     page.wait_for_selector(".entry.here[data-id='2']")
 
-    game = page.url
-    assert "g=" in game
+    expect(page).to_have_url(re.compile("g="))
     page.reload()
     page.wait_for_selector(".entry.here[data-id='2']")
-    assert len(entries(page)) == 3
+    wait_for_entries(page, 3)
 
 
 def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any) -> None:
@@ -83,7 +86,7 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any)
     assert page.locator(".moves").evaluate("list => list.scrollTop") == 0
     # the order holds when the position comes back
     page.keyboard.press("m")
-    page.wait_for_function(f"() => {BOARD}.querySelector('.queue-text').textContent.startsWith('Off')")
+    expect(page.locator(".queue-text")).to_have_text(OFF)
     page.click("text=Update order")
     best = rows(page)[0]
     apply(page, best)
@@ -91,8 +94,8 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any)
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector(".entry.here[data-id='0']")
     page.wait_for_selector(f'.moves > :first-child[data-move="{best}"]')
-    assert page.locator("button.lit").count() == 0
-    assert re.search("[nµm]s", page.inner_text(".metric-value >> nth=0"))
+    expect(page.locator("button.lit")).to_have_count(0)
+    expect(page.locator(".metric-value").first).to_have_text(re.compile("[nµm]s"))
 
 
 def test_a_double_click_plays_one_move(small_board: Any) -> None:
@@ -103,19 +106,19 @@ def test_a_double_click_plays_one_move(small_board: Any) -> None:
         page.mouse.down(click_count=count)
         page.mouse.up(click_count=count)
 
-    def went_on(move: str) -> list[str]:
-        """The history once a later move stands in it."""
-        apply(page, move)
-        page.wait_for_selector(f".entry:has-text('{move}')")
-        return [entry.partition(". ")[2] for entry in entries(page)]
+    def goes_on(*moves: str) -> None:
+        """The last of them is played and the history has these, and no more."""
+        apply(page, moves[-1])
+        page.wait_for_selector(f".entry:has-text('{moves[-1]}')")
+        expect_entries(page, "Start", *(f"{n}. {move}" for n, move in enumerate(moves, 1)))
 
     # slow: by the second click, the next position has brought another move under the pointer
     click(f'.row[data-move="{MOVE}"] .apply', 1)
     wait_for_entries(page, 2)
     for part in (".apply", ".place"):
         click(f".row[data-move] {part} >> nth=0", 2)
-    assert page.locator("[data-move][aria-selected=true]").count() == 0
-    assert went_on("unroll s@0") == ["", MOVE, "unroll s@0"]
+    expect(page.locator("[data-move][aria-selected=true]")).to_have_count(0)
+    goes_on(MOVE, "unroll s@0")
     # at once: a burst of events leaves the browser before the answer comes
     page.wait_for_selector(".row[data-move]")  # drawn after the history
     first = rows(page)[0]
@@ -124,8 +127,7 @@ def test_a_double_click_plays_one_move(small_board: Any) -> None:
     )
     wait_for_entries(page, 4)
     page.wait_for_selector(".row[data-move]")
-    move = rows(page)[0]
-    assert went_on(move) == ["", MOVE, "unroll s@0", first, move]
+    goes_on(MOVE, "unroll s@0", first, rows(page)[0])
 
 
 def test_two_tabs_are_two_players(common_server: Any) -> None:
@@ -142,46 +144,46 @@ def test_two_tabs_are_two_players(common_server: Any) -> None:
 def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) -> None:
     board.keyboard.press("/")
     board.keyboard.type("tile m#1@1 8 2")
-    assert "tile SCOPE SIZES" in board.locator(".drawer").inner_text()
+    expect(board.locator(".drawer")).to_contain_text("tile SCOPE SIZES")
     board.keyboard.press("Enter")
-    wait_for_entries(board, 3)
-    assert board.input_value("input[type=search]") == ""
-    assert entries(board)[1:] == ["1. split_scope m#1@1 8", "2. split_scope m#1@2 2"]
-    board.fill("input[type=search]", "tile m#1@1 3")
-    board.locator("input[type=search]").press("Enter")
+    expect_entries(board, "Start", "1. split_scope m#1@1 8", "2. split_scope m#1@2 2")
+    typed = board.locator("input[type=search]")
+    expect(typed).to_have_value("")
+    typed.fill("tile m#1@1 3")
+    typed.press("Enter")
     board.wait_for_selector(".typed-words .failure")
-    assert "3 does not cut" in board.locator(".typed-words").inner_text()
-    assert board.input_value("input[type=search]") == "tile m#1@1 3"
-    assert len(entries(board)) == 3
-    board.fill("input[type=search]", "vectorise everything")  # no command: what one of its words means
-    assert "vectorize_all" in board.locator(".typed-words").inner_text()
-    board.fill("input[type=search]", "paralelize m@0")
-    assert "Did you mean" in board.locator(".typed-words").inner_text()
+    expect(board.locator(".typed-words")).to_contain_text("3 does not cut")
+    expect(typed).to_have_value("tile m#1@1 3")
+    wait_for_entries(board, 3)
+    typed.fill("vectorise everything")  # no command: what one of its words means
+    expect(board.locator(".typed-words")).to_contain_text("vectorize_all")
+    typed.fill("paralelize m@0")
+    expect(board.locator(".typed-words")).to_contain_text("Did you mean")
     board.click(".typed-words >> text=parallelize m@0")
-    assert board.input_value("input[type=search]") == "parallelize m@0"
-    board.fill("input[type=search]", "frobnicate")
-    assert "? tells all moves and recipes" in board.locator(".moves").inner_text()
+    expect(typed).to_have_value("parallelize m@0")
+    typed.fill("frobnicate")
+    expect(board.locator(".moves")).to_contain_text("? tells all moves and recipes")
 
 
 def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(small_board: Any) -> None:
     small_board.keyboard.press("/")
     small_board.keyboard.type("crc")
-    assert small_board.input_value("input[type=search]") == "crc"
-    assert small_board.locator("[role=dialog]").count() == 0
+    expect(small_board.locator("input[type=search]")).to_have_value("crc")
+    expect(small_board.locator("[role=dialog]")).to_have_count(0)
 
 
 def test_a_blocked_move_explains_itself_and_offers_its_enabler(board: Any) -> None:
     board.click("[data-tab=blocked]")
     board.click('.row.blocked[data-move="reuse_dims d 0"]')
-    assert "clobbers" in board.inner_text(".drawer")
+    expect(board.locator(".drawer")).to_contain_text("clobbers")
     # its places are marked, and the enabler is looked at before it is played
-    assert board.locator(".line .involved").count() >= 1
+    expect(board.locator(".line .involved")).not_to_have_count(0)
     board.wait_for_selector(".drawer .preview .minus")
     board.click(".drawer .enablers button.primary >> nth=0")
     wait_for_entries(board, 2)
     # and then the move itself is offered
     board.wait_for_selector(".drawer .news")
-    assert "reuse_dims d 0 is legal now." in board.inner_text(".drawer")
+    expect(board.locator(".drawer")).to_contain_text("reuse_dims d 0 is legal now.")
     board.wait_for_selector(".drawer >> text=Legal, for: d holds no input or output")
     board.click(".drawer >> text=Play it")
     wait_for_entries(board, 3)
@@ -190,7 +192,7 @@ def test_a_blocked_move_explains_itself_and_offers_its_enabler(board: Any) -> No
 def test_a_blocked_move_is_reached_in_two_steps(board: Any) -> None:
     board.click("[data-tab=blocked]")
     board.click('.row.blocked[data-move="reuse_dims d 1"]')
-    assert "then join_scopes d@1" in board.inner_text(".drawer .enablers")
+    expect(board.locator(".drawer .enablers")).to_contain_text("then join_scopes d@1")
     board.click(".drawer .enablers button.primary >> nth=0")
     wait_for_entries(board, 2)
     board.wait_for_selector(".drawer >> text=Next on the way to reuse_dims d 1.")
@@ -210,8 +212,8 @@ def test_a_wrong_text_is_shown_with_its_place_and_kept_and_so_is_one_that_leaves
     page.fill("textarea", text)
     page.click("text=Play this")
     page.wait_for_selector(".own .text-error")
-    assert "z" in page.inner_text(".own .text-error") and "^" in page.inner_text(".own .text-error")
-    assert page.input_value("textarea") == text
+    expect(page.locator(".own .text-error")).to_have_text(re.compile(r"z.*\^", re.DOTALL))
+    expect(page.locator("textarea")).to_have_value(text)
     page.fill("textarea", text.replace("8 y[{0}] = z[{0}]*2", UNWRITTEN))
     page.click("text=Play this")
     page.wait_for_selector(f".own .text-error >> text={UNWRITTEN}")
@@ -225,16 +227,19 @@ def test_code_is_read_while_it_is_typed_and_played_at_the_sizes_that_are_chosen(
     page.fill("textarea", "def f(x):\n    return np.tanhh(x)")
     page.wait_for_selector(".own > .text-error >> text=Did you mean tanh?")
     page.click(".own > .text-error")
-    place = "(area) => area.value.slice(area.selectionStart, area.selectionEnd)"
-    assert page.eval_on_selector("textarea", place) == "tanhh"
+    area = f"{BOARD}.querySelector('textarea')"
+    page.wait_for_function(
+        f"() => {area}.value.slice({area}.selectionStart, {area}.selectionEnd) === 'tanhh'"
+    )
     page.fill("textarea", "def f(x):\n    return np.tanh(x)")
     page.wait_for_selector(".own-told >> text=Read as Python: f of x[m, n].")
-    assert not page.is_visible(".own > .text-error")
+    expect(page.locator(".own > .text-error")).to_be_hidden()
     page.fill("[aria-label='Size m']", "8")
     page.fill("[aria-label='Size n']", "16")
     page.click("text=Play this")
     page.wait_for_selector(".row[data-move]")
-    assert "8 16 y[{0},{1}] = tanh(x[{0},{1}])" in " ".join(page.inner_text(".program, .columns").split())
+    shown = page.locator(".program, .columns").first
+    expect(shown).to_contain_text("8 16 y[{0},{1}] = tanh(x[{0},{1}])", use_inner_text=True)
 
 
 def test_a_title_is_never_markup(start_screen: Any) -> None:
@@ -245,8 +250,8 @@ def test_a_title_is_never_markup(start_screen: Any) -> None:
     board.fill("textarea", text)
     board.click("text=Play this")
     board.wait_for_selector(".row[data-move]")
-    assert board.inner_text("h1 >> nth=-1") == "<img src=x onerror=alert(1)>"
-    assert board.locator("img[src=x]").count() == 0
+    expect(board.locator("h1").last).to_have_text("<img src=x onerror=alert(1)>")
+    expect(board.locator("img[src=x]")).to_have_count(0)
 
 
 def test_a_saved_line_can_be_downloaded_and_played_again(small_board: Any) -> None:
@@ -263,7 +268,7 @@ def test_a_saved_line_can_be_downloaded_and_played_again(small_board: Any) -> No
     board.fill("textarea", text)
     board.click("text=Play this")
     board.wait_for_selector(".entry.here[data-id='1']")  # in sight: those of the game before are only hidden
-    assert len(entries(board)) == 2
+    wait_for_entries(board, 2)
 
 
 def test_removing_a_move_asks_first(small_board: Any) -> None:
@@ -273,7 +278,8 @@ def test_removing_a_move_asks_first(small_board: Any) -> None:
     board.wait_for_selector("dialog[open]")
     board.click("dialog >> text=Cancel")
     board.wait_for_selector("dialog[open]", state="detached")
-    assert len(entries(board)) == 2
+    until_it_rests(board)
+    wait_for_entries(board, 2)
 
 
 def test_a_recorded_line_is_stepped_through_without_measuring(start_screen: Any) -> None:
@@ -289,7 +295,7 @@ def test_a_recorded_line_is_stepped_through_without_measuring(start_screen: Any)
         board.keyboard.down("ArrowRight")
     board.wait_for_selector(".entry.here[data-id='14']")
     until_it_rests(board)
-    assert here(board) == "14"
+    expect_here(board, 14)
     board.keyboard.press("m")
-    board.wait_for_function(f"() => !{BOARD}.querySelector('.queue-text').textContent.includes('off')")
+    expect(board.locator(".queue-text")).not_to_contain_text("off")
     board.keyboard.press("m")  # nobody waits for the rest

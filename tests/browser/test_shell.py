@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.browser.playing import open_means
+from tests.browser.playing import expect, open_means
 
 
 def test_the_bar_marks_the_page_and_is_reached_by_keyboard(page: Any, server: Any) -> None:
-    assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
+    expect(page.locator(".dojo-bar a[aria-current=page]")).to_have_text("Play")
     focused = []
     for _ in range(4):
         page.keyboard.press("Tab")
@@ -23,5 +23,5 @@ def test_the_bar_marks_the_page_and_is_reached_by_keyboard(page: Any, server: An
     # and it is found by its name too
     page.goto(f"{server.url}/play")
     page.get_by_text("Pick a kernel to begin").wait_for()
-    assert page.locator(".dojo-bar a[aria-current=page]").inner_text() == "Play"
-    assert page.get_by_text("Page not found").count() == 0
+    expect(page.locator(".dojo-bar a[aria-current=page]")).to_have_text("Play")
+    expect(page.get_by_text("Page not found")).to_have_count(0)

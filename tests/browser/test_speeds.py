@@ -4,9 +4,10 @@ state, and the start's time that speed-ups stand on. The numbers come as the fee
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from tests.browser.playing import open_means, play, until_it_rests
+from tests.browser.playing import expect, open_means, play, until_it_rests
 from tests.browser.test_failures import choose, feed, quiet
 
 __all__ = ["quiet"]  # a fixture, which pytest looks for here
@@ -30,15 +31,17 @@ def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(quiet: Any) -
     for verdict, (speed, row, told) in ROWS.items():
         feed(quiet, f"feed.results[0] = [0.001, 0.0011, '{verdict}', ...{speed}]")
         value = quiet.locator("#move-0 .value")
-        assert value.inner_text() == row and told in str(value.get_attribute("title"))
-        coloured = {"faster", "slower"} & set(str(value.get_attribute("class")).split())
-        assert coloured == {"faster", "slower"} & {verdict}
-        assert told in quiet.inner_text(".drawer")
+        expect(value).to_have_text(row)
+        expect(value).to_have_attribute("title", re.compile(re.escape(told)))
+        for colour in ("faster", "slower"):
+            seen = expect(value)
+            (seen.to_contain_class if colour == verdict else seen.not_to_contain_class)(colour)
+        expect(quiet.locator(".drawer")).to_contain_text(told)
 
 
 def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(quiet: Any) -> None:
     feed(quiet, "feed.machine = {busy: false, quiet: true, words: 'idle', share: 1}")
-    assert quiet.inner_text(".machine-now") == "machine idle"
+    expect(quiet.locator(".machine-now")).to_have_text("machine idle")
     feed(
         quiet,
         "feed.machine = {busy: true, quiet: false, share: 60, words: 'busy: other processes took 60% of the "
@@ -46,10 +49,11 @@ def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(qu
         f"Object.assign(feed.now, {{state: 'ok', seconds: 0.002, median: 0.003, spread: 0.5}}, {BUSY});"
         f"feed.times[0] = 0.002; feed.provenance[0] = {BUSY}",
     )
-    assert quiet.inner_text(".machine-now") == "busy 60%"
-    assert "taken busy" in quiet.inner_text(".metric-time")
-    assert "other processes took 60% of the cores" in str(quiet.get_attribute(".metric-time", "title"))
-    assert quiet.locator(".entry small.taken-busy").count() == 1
+    expect(quiet.locator(".machine-now")).to_have_text("busy 60%")
+    metric = quiet.locator(".metric-time")
+    expect(metric).to_contain_text("taken busy")
+    expect(metric).to_have_attribute("title", re.compile("other processes took 60% of the cores"))
+    expect(quiet.locator(".entry small.taken-busy")).to_have_count(1)
 
 
 def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(start_screen: Any) -> None:
@@ -62,10 +66,9 @@ def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(start_screen
     until_it_rests(page)
     again = f"{{seconds: 0.052, ...{QUIET}}}"
     feed(page, f"feed.start = 0.177; feed.yardstick = {{...{BUSY}, again: {again}}}")
-    assert page.inner_text(".chart-pane .note-of").startswith("against 177 ms, ")
-    assert page.inner_text(".chart-pane .note-of").endswith("busy")
+    expect(page.locator(".chart-pane .note-of")).to_have_text(re.compile("^against 177 ms, .*busy$"))
     button = page.locator(".chart-pane button", has_text="Use 52.0 ms")
-    assert "Speed-ups stand on 177 ms" in str(button.get_attribute("title"))
+    expect(button).to_have_attribute("title", re.compile("Speed-ups stand on 177 ms"))
     feed(page, f"feed.start = 0.052; feed.yardstick = {{...{QUIET}, again: null}}")
-    assert not page.locator(".chart-pane button", has_text="Use").is_visible()
-    assert page.inner_text(".metric-gain .metric-detail") == "start 52.0 ms"
+    expect(page.locator(".chart-pane button", has_text="Use")).to_be_hidden()
+    expect(page.locator(".metric-gain .metric-detail")).to_have_text("start 52.0 ms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from dojo_core.study.page import study_page
 from dojo_core.study.sheets import study_data
 from dojo_core.study.study import read_study
 from dojo_core.study.times import Times
+from tests.browser.playing import expect
 from tests.test_studies import STUDY
 
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> </script><script>document.title='taken'</script>"
@@ -44,31 +46,35 @@ def study(chromium: Any, file: Path) -> Any:
     assert asked == [file.as_uri()], "nothing is fetched but the file"
 
 
-def time_shown(page: Any) -> str:
-    return str(page.locator(".metric-time .metric-value").inner_text())
+def expect_time(page: Any, time: str) -> None:
+    expect(page.locator(".metric-time .metric-value")).to_have_text(time)
 
 
 def test_a_study_opens_from_a_file_and_its_question_holds_up_until_it_is_answered(study: Any) -> None:
-    assert time_shown(study) == "8.00 µs" and study.locator(".body h2").inner_text() == "One loop"
-    assert HOSTILE in study.locator(".body").inner_text() and study.title() == "Two loops"
+    expect_time(study, "8.00 µs")
+    expect(study.locator(".body h2")).to_have_text("One loop")
+    expect(study.locator(".body")).to_contain_text(HOSTILE)
+    expect(study).to_have_title("Two loops")
 
     study.keyboard.press("ArrowRight")
     study.wait_for_selector("text=A question stands here")
-    assert time_shown(study) == "8.00 µs" and study.locator("text=Next ›").is_disabled()
+    expect_time(study, "8.00 µs")
+    expect(study.locator("text=Next ›")).to_be_disabled()
 
     study.click(".answer:has-text('vectorize')")
     study.wait_for_selector(".why:has-text('Later.')")
-    assert study.locator("text=Next ›").is_disabled()
+    expect(study.locator("text=Next ›")).to_be_disabled()
     study.click(".answer:has-text('join_scopes')")
     study.keyboard.press("ArrowRight")
     study.wait_for_selector("h3:has-text('Fusion')")
-    assert time_shown(study) == "4.00 µs" and "2.00×" in study.locator(".metric-gain").inner_text()
+    expect_time(study, "4.00 µs")
+    expect(study.locator(".metric-gain")).to_contain_text("2.00×")
 
     study.click("text=Give up: show the answer")
     study.wait_for_selector("text=The Dojo says: A vectorised scope wraps exactly one operation")
     study.click("text=Next ›")
     study.wait_for_selector("p:has-text('Another way.')")
-    assert "a variation" in study.locator(".body").inner_text()
+    expect(study.locator(".body")).to_contain_text("a variation")
     study.select_option("[aria-label=Chapter]", label="2. On")
     study.wait_for_selector("p:has-text('It goes on after the variation.')")
 
@@ -76,16 +82,14 @@ def test_a_study_opens_from_a_file_and_its_question_holds_up_until_it_is_answere
 def test_times_are_those_of_the_machine_that_is_chosen_and_a_fork_leads_to_ones_own(study: Any) -> None:
     study.select_option("[aria-label=Machine]", label="Slow machine, 2026-11-26")
     study.wait_for_selector(".metric-time .metric-value:has-text('40.0 µs')")
-    rows = study.locator(".body tbody tr")
-    assert [row.inner_text().split("\t") for row in rows.all()] == [
-        ["Fast machine, 2026-11-27", "8.00 µs", "1.00×"],
-        ["Slow machine, 2026-11-26", "40.0 µs", "1.00×"],
-    ]
+    expect(study.locator(".body tbody td")).to_have_text(
+        ["Fast machine, 2026-11-27", "8.00 µs", "1.00×", "Slow machine, 2026-11-26", "40.0 µs", "1.00×"]
+    )
     study.click("button:text-is('Fork')")
     link = study.locator("a:has-text('Open it there')")
-    assert link.get_attribute("href").startswith("http://127.0.0.1:8501/?g=")
+    expect(link).to_have_attribute("href", re.compile(r"^http://127\.0\.0\.1:8501/\?g="))
     study.fill("[aria-label='Address of your Dojo']", "javascript:alert(1)")
-    assert link.get_attribute("href") is None
+    expect(link).not_to_have_attribute("href", re.compile(""))
     with study.expect_download() as saved:
         study.click("text=Save the game as a file")
     assert Path(saved.value.path()).read_text(encoding="utf-8").startswith("dojo game 1\n")
@@ -122,15 +126,14 @@ def test_it_stands_in_a_frame_of_a_page_of_another_origin(chromium: Any, file: P
 
 def test_on_a_phone_words_and_board_take_turns_and_print_has_every_position(study: Any) -> None:
     study.set_viewport_size({"width": 390, "height": 844})
-    assert study.locator("section.words").is_visible()
+    expect(study.locator("section.words")).to_be_visible()
     study.click(".dock [data-pane=program]")
     study.wait_for_selector("#pane-program .line:has-text('t[{0}]')")
-    assert not study.locator("section.words").is_visible()
+    expect(study.locator("section.words")).to_be_hidden()
     assert study.evaluate("document.documentElement.scrollWidth") <= 390
 
     study.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert study.locator(".print .stop").count() == 5
-    assert (
+    expect(study.locator(".print .stop")).to_have_count(5)
+    expect(study.locator(".print")).to_contain_text(
         "Move 1: join_scopes t@0; 4.00 µs, 2.00× (Fast machine, 2026-11-27)"
-        in study.locator(".print").text_content()
     )

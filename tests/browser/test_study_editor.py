@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dojo_core.study.folder import Studies
-from tests.browser.playing import MOVE, open_means, play
+from tests.browser.playing import MOVE, expect, open_means, play
 from tests.test_studies import told_by
 
 HOSTILE = "<img src=x onerror='window.pwned=1'>"
@@ -89,7 +89,8 @@ def test_a_text_is_checked_while_it_is_typed_and_none_is_lost(written: Any, serv
     page.wait_for_selector("#source-told >> text=No operation writes q")
     page.reload()
     page.click("text=Show me where")
-    assert "join_scopes q@0" in field.input_value() and "join_scopes q@0" in text_of(page, server)
+    expect(field).to_have_value(re.compile("join_scopes q@0"))
+    assert "join_scopes q@0" in text_of(page, server)
     assert field.evaluate("f => f.value.slice(f.selectionStart, f.selectionEnd)") == "join_scopes q@0"
     field.fill(f"{sound}\nAn end.\n")
     page.wait_for_selector("#source-told >> text=Every move in it is legal")
@@ -102,7 +103,8 @@ def test_a_text_is_checked_while_it_is_typed_and_none_is_lost(written: Any, serv
     studies.write(name[1], kept.text.replace("An end.", "Theirs."), kept.revision)
     field.fill(f"{sound}\nMine.\n")
     page.wait_for_selector("text=This study was changed in another window")
-    assert "Theirs." in text_of(page, server) and "Mine." in field.input_value()
+    expect(field).to_have_value(re.compile(r"Mine\."))
+    assert "Theirs." in text_of(page, server)
     page.click("text=Put mine in its place")
     page.wait_for_selector("text=This study was changed in another window", state="hidden")
     settled(page)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.browser.conftest import Server
-from tests.browser.playing import BOARD, MOVE, open_means, play, until_it_rests, wait_for_entries
+from tests.browser.playing import BOARD, MOVE, expect, open_means, play, until_it_rests, wait_for_entries
 from tests.browser.wire import Wire
 
 
@@ -26,19 +27,20 @@ def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(start_screen:
     open_means(page)
     game = page.url
     play(page)
-    assert page.url == game != start
+    expect(page).to_have_url(game)
+    assert game != start
     page.go_back()
     page.wait_for_selector(".card.kernel")
-    assert page.url == start
+    expect(page).to_have_url(start)
     page.go_forward()
     page.wait_for_selector(".entry.here[data-id='1']")
-    assert page.url == game
+    expect(page).to_have_url(game)
     page.click("text=New game")
     page.wait_for_selector(".card.kernel")
-    assert page.url == start
+    expect(page).to_have_url(start)
     page.go_back()
     page.wait_for_selector(".entry.here[data-id='1']")
-    assert page.url == game
+    expect(page).to_have_url(game)
 
 
 def test_an_error_is_told_once_and_to_the_tab_that_caused_it(small_board: Any) -> None:
@@ -49,7 +51,8 @@ def test_an_error_is_told_once_and_to_the_tab_that_caused_it(small_board: Any) -
     board.reload()
     board.wait_for_selector(".row[data-move]")
     until_it_rests(board)
-    assert not board.locator(".notice").is_visible() and not board.locator(".typed-words").is_visible()
+    expect(board.locator(".notice")).to_be_hidden()
+    expect(board.locator(".typed-words")).to_be_hidden()
 
 
 def test_another_tab_on_the_same_game_says_that_it_went_on(small_board: Any) -> None:
@@ -83,21 +86,22 @@ def test_all_games_with_moves_are_listed_renamed_and_deleted(
     page.wait_for_selector(".card.kernel")
     page.click("text=More…")
     listed = page.locator(".game-row")
+    expect(listed.first).to_contain_text("1 move")
+    expect(listed.first).to_contain_text(MOVE)
     before = listed.count()
-    assert not any("9x72" in words for words in listed.all_inner_texts())
-    assert "1 move" in listed.first.inner_text() and MOVE in listed.first.inner_text()
+    expect(listed.filter(has_text="9x72")).to_have_count(0)
     listed.first.get_by_text("Rename").click()
     page.keyboard.type("My softmax")
     page.keyboard.press("Enter")
     page.wait_for_selector(".game-row >> text=My softmax")
     page.click("[aria-label='Delete My softmax']")
     page.wait_for_selector(".game-row >> text=My softmax", state="detached")
-    assert listed.count() == before - 1
+    expect(listed).to_have_count(before - 1)
     page.click(".notice >> text=Undo")
     page.wait_for_selector(".game-row >> text=My softmax")
     page.click(".game-open >> text=My softmax")
     wait_for_entries(page, 2)
-    assert page.inner_text("h1 >> nth=-1") == "My softmax"
+    expect(page.locator("h1").last).to_have_text("My softmax")
 
 
 def test_escape_and_the_slash_in_the_filter(small_board: Any) -> None:
@@ -106,11 +110,11 @@ def test_escape_and_the_slash_in_the_filter(small_board: Any) -> None:
     board.wait_for_selector(".drawer.open")
     board.keyboard.press("/")
     board.keyboard.type("/split_scope")
-    assert board.input_value("input[type=search]") == "split_scope"
-    assert board.locator(".drawer.open").count() == 0  # its row is hidden
+    expect(board.locator("input[type=search]")).to_have_value("split_scope")
+    expect(board.locator(".drawer.open")).to_have_count(0)  # its row is hidden
     board.keyboard.press("ArrowDown")
     board.keyboard.press("Escape")
-    assert board.input_value("input[type=search]") == ""
+    expect(board.locator("input[type=search]")).to_have_value("")
 
 
 def test_a_selected_line_is_in_view_in_the_assembly(small_board: Any) -> None:
@@ -130,11 +134,13 @@ def test_help_explains_the_notation_and_the_moves(small_board: Any) -> None:
     board = small_board
     board.keyboard.press("?")
     board.click("dialog [data-tab=notation]")
-    assert "!prefetch" in board.inner_text("dialog")
+    dialog = board.locator("dialog[open]")
+    expect(dialog).to_contain_text("!prefetch", use_inner_text=True)
     board.click("dialog [data-tab=moves]")
-    assert "join_scopes SCOPE" in board.inner_text("dialog") and "`" not in board.inner_text("dialog")
+    expect(dialog).to_contain_text("join_scopes SCOPE", use_inner_text=True)
+    expect(dialog).not_to_contain_text("`", use_inner_text=True)
     board.keyboard.press("Escape")
-    assert board.locator(".row .name >> nth=0").get_attribute("title")
+    expect(board.locator(".row .name").first).to_have_attribute("title", re.compile("."))
 
 
 def test_a_shape_that_is_none_is_told_at_its_card(start_screen: Any) -> None:
@@ -142,4 +148,4 @@ def test_a_shape_that_is_none_is_told_at_its_card(start_screen: Any) -> None:
     page.fill("[data-kernel=softmax] input", "12")
     page.click("[data-kernel=softmax] button")
     page.wait_for_selector("[data-kernel=softmax] .text-error >> text=softmax takes 2 sizes")
-    assert "takes 2 sizes" not in page.locator(".notice").inner_text()
+    expect(page.locator(".notice")).not_to_contain_text("takes 2 sizes")

@@ -11,7 +11,7 @@ import pytest
 from dojo_core.targets.cpu import machines
 from dojo_core.targets.cpu.processor import known
 from tests.browser.conftest import Server
-from tests.browser.playing import BOARD, apply, open_kernel
+from tests.browser.playing import BOARD, apply, expect, open_kernel
 from tests.browser.test_lock import holder
 
 __all__ = ["holder"]  # a fixture, which pytest looks for here
@@ -27,16 +27,17 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
     page.wait_for_function(
         f"() => /^[0-9,]+ cycles$/.test({BOARD}.querySelector('.metric-time .metric-value')?.textContent)"
     )
-    assert "of the FPU's peak" in page.text_content(".metric-time")
+    metric = page.locator(".metric-time")
+    expect(metric).to_contain_text("of the FPU's peak")
     # however long a model's name is, it leaves its neighbours alone
     right = "e => { e.textContent = 'x'.repeat(80); return e.getBoundingClientRect().right; }"
     beside = page.locator(".metric-gain").bounding_box()
     assert page.locator(".metric-time .metric-detail").evaluate(right) <= beside["x"]
     page.wait_for_selector("[data-move='ssr y@0'] .value >> text=×")
-    assert not page.locator(".banner").is_visible()  # though another process measures on this machine
+    expect(page.locator(".banner")).to_be_hidden()  # though another process measures on this machine
     apply(page, "ssr y@0")
     page.wait_for_selector(".metric-time .chip >> text=×")
-    assert "ns" not in page.text_content(".metric-time")
+    expect(metric).not_to_contain_text("ns")
 
 
 def test_a_machine_that_is_known_here_can_be_played_for(
@@ -47,11 +48,13 @@ def test_a_machine_that_is_known_here_can_be_played_for(
     page = small_board
     page.click("text=New game")
     page.select_option("select[aria-label=Target]", f"cpu@{'a' * 16}")
-    assert "Big Iron 9000" in page.locator("select[aria-label=Target] option:checked").inner_text()
+    expect(page.locator("select[aria-label=Target] option:checked")).to_contain_text("Big Iron 9000")
     open_kernel(page, "relu", "8x16")
     apply(page, "vectorize y@1")  # whatever the vectors of this machine are
     page.wait_for_selector(".code >> text=f32x16")
-    assert "dojo tune KERNEL --scheduler ADDRESS --machine aaaaaaaaaaaaaaaa" in page.text_content(".board")
-    assert page.inner_text(".metric-time .metric-value") == "no time"
+    expect(page.locator(".board")).to_contain_text(
+        "dojo tune KERNEL --scheduler ADDRESS --machine aaaaaaaaaaaaaaaa"
+    )
+    expect(page.locator(".metric-time .metric-value")).to_have_text("no time")
     page.click("text=New game")
     page.select_option("select[aria-label=Target]", "cpu")  # as the next test finds it
