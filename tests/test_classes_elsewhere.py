@@ -44,16 +44,8 @@ class Teachers:
                 what, token = self.path.rpartition("/")[2], self.headers.get(TOKEN, "")
                 status, told = 503, dict[str, Any]()
                 if teachers.answers:
-                    status, told = answer(
-                        teachers.classes,
-                        teachers.wrong,
-                        titles,
-                        what,
-                        message,
-                        token,
-                        "there",
-                        teachers.login,
-                    )
+                    about = teachers.classes, teachers.wrong, titles
+                    status, told = answer(*about, what, message, token, "there", teachers.login)
                 body = json.dumps(told).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))

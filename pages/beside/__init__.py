@@ -20,7 +20,8 @@ def beside_board(
 ) -> None:
     """Draw the player's board with ``panel`` beside it, which the board's tabs name as ``called``.
 
-    ``name``: the page's, which tells its board from others. ``width``: the panel's, in CSS. ``without``: what stands there instead while there is no board.
+    ``name``: the page's, which tells its board from others. ``width``: the panel's, in CSS. ``without``: what
+    stands there instead while there is no board.
     """
     service = the_service()
 
