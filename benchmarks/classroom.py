@@ -1,4 +1,5 @@
-"""A class at work: ``python -m benchmarks.classroom [--students 30] [--seconds 60] [--json FILE]``.
+"""A class at work: ``python -m benchmarks.classroom [--students 30] [--seconds 60] [--json FILE]``, and
+``--minutes 10``: one that comes and goes.
 
 Starts the app with a data directory of its own, on this machine, and has students play over sockets, each
 with a cookie, a session and a board of their own as a browser has them, and pauses as people make them: one
@@ -9,6 +10,10 @@ play. Told are
   for;
 - how many times of positions and moves each student was told, and until the first: everybody gets a turn;
 - the memory of the server and of the measuring process before and after.
+
+With ``--minutes``, students come and go all the time: each sits down for half a minute, at a lesson or at a
+kernel that is measured, leaves, and comes back in a new tab with a new game, each third time in another
+browser. The memory of both processes is told each minute: once the caches are full it stays where it is.
 
 The times hold the students' own side as well, which this machine computes too. Nothing else should run on it.
 """
@@ -37,6 +42,9 @@ LESSON, STEP = "02-fusion", "a-longer-chain"
 THINKS = (1.0, 4.0), (4.0, 12.0)  # seconds between two moves: at a lesson, and where times are waited for
 LINE = 6  # moves until a student goes back to the start
 BOARD_MS, GROWTH_MB = 300, 64  # what is to hold
+VISIT = 15.0, 45.0  # seconds that a student stays who comes and goes
+VISITS_PER_BROWSER = 3
+FILLED = 0.5  # of the minutes of coming and going: caches fill up
 
 
 @dataclass
@@ -61,11 +69,20 @@ class Student:
         try:
             with Wire(self.port, query, page, Cookie=f"dojo_browser={self.number:032x}") as wire:
                 if not page:
-                    shape = f"{8 + self.number}x16"  # nobody else's
+                    shape = f"{8 + self.number % 300}x16"  # nobody else's meanwhile
                     wire.event("start", kernel="reducemean", shape=shape, policy="reassoc")
                 Board(self, wire.board, THINKS[not page]).play(until)
         except Exception as fault:
             self.faults.append(f"{type(fault).__name__}: {fault}")
+
+    def come_and_go(self, until: float, every: int) -> None:
+        """One visit after the other; ``every`` students there are, so that each new browser is its own."""
+        chance, first, visit = random.Random(self.number), self.number, 0
+        while (left := until - time.monotonic()) > 0:
+            self.number = first + every * (visit // VISITS_PER_BROWSER)
+            here = time.monotonic() + min(left, chance.uniform(*VISIT))
+            (self.learn if visit % 2 else self.measure)(here)
+            visit += 1
 
 
 class Board:
@@ -131,10 +148,10 @@ class Board:
         self.student.told |= told
 
 
-def together(students: list[Student], what: str, seconds: float) -> None:
+def together(students: list[Student], what: str, seconds: float, *more: int) -> None:
     """All students at once, who come within the first seconds as a class does."""
     until = time.monotonic() + seconds
-    threads = [threading.Thread(target=getattr(each, what), args=(until,)) for each in students]
+    threads = [threading.Thread(target=getattr(each, what), args=(until, *more)) for each in students]
     for thread in threads:
         thread.start()
         time.sleep(0.1)
@@ -209,16 +226,52 @@ def run(count: int, seconds: float) -> list[Figure]:
     ]
 
 
+def come_and_go(count: int, minutes: int) -> list[Figure]:
+    """A class that comes and goes; its server's memory by the minute."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(Path(folder))
+        server.start(measure=True)
+        try:
+            students = [Student(server.port, number + 1) for number in range(count)]
+            visits = threading.Thread(target=together, args=(students, "come_and_go", 60.0 * minutes, count))
+            visits.start()
+            seen = []
+            for minute in range(1, minutes + 1):
+                visits.join(60)
+                seen.append(memory(server))
+                print(f"  minute {minute}: {seen[-1][0]:.0f} MB, measuring {seen[-1][1]:.0f} MB", flush=True)
+            visits.join()
+        finally:
+            server.stop()
+    faults = [fault for each in students for fault in each.faults]
+    for fault in faults[:5]:
+        print(f"  {fault}")
+    filled = int(FILLED * minutes)
+    served, measures = ([each[which] for each in seen[filled:]] for which in (0, 1))
+    return [
+        Figure("visits' moves", sum(len(each.positions) for each in students), ""),
+        Figure("visits that ended with a fault", len(faults), "", 1),
+        Figure(f"the server's memory after minute {filled + 1}", served[0], "MB"),
+        Figure("its growth from there", served[-1] - served[0], "MB", GROWTH_MB / 4),
+        Figure(f"the measuring process' memory after minute {filled + 1}", measures[0], "MB"),
+        Figure("its growth from there", measures[-1] - measures[0], "MB", GROWTH_MB / 4),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="A class at work, over sockets.")
     parser.add_argument("--students", type=int, default=30, help="at once (30)")
     parser.add_argument("--seconds", type=float, default=60.0, help="in all, without the server's start (60)")
+    parser.add_argument("--minutes", type=int, help="have them come and go for so long instead")
     parser.add_argument("--json", type=Path, help="keep the figures here")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     busy = f"; {load:.1f} others run already: these figures are rough" if load > 0.5 else ""
     print(f"{this_machine().summary}{busy}")
-    figures = run(options.students, options.seconds)
+    if options.minutes is not None:
+        figures = come_and_go(options.students, options.minutes)
+    else:
+        figures = run(options.students, options.seconds)
     for figure in figures:
         print(figure)
     if options.json is not None:

@@ -32,12 +32,10 @@ def _answer(what: str, token: str, body: bytes, client: str) -> tuple[int, dict[
     from pages.learn import the_tutor
     from pages.shared import the_classes, wrong_codes
 
-    if has_login():
-        return 403, {"error": desk.LOGIN}
     try:
         message = read_object(body, LONGEST)
         titles = Titles(the_tutor().school)
-        return desk.answer(the_classes(), wrong_codes(), titles, what, message, token, client)
+        return desk.answer(the_classes(), wrong_codes(), titles, what, message, token, client, has_login())
     except NotJson as fault:
         return 400, {"error": f"The message cannot be read: {fault}."}
     except DatabaseFault as fault:

@@ -35,7 +35,7 @@ class Teachers:
         self.code = of.code
         self.classes.assign(of.code, LESSON, "02-fusion", "Fusion")
         self.classes.assign(of.code, LINK, "https://example.org/", "A page")
-        self.answers = True
+        self.answers, self.login = True, False
         teachers, titles = self, Titles(School((), Glossary(()), ()))
 
         class Handler(BaseHTTPRequestHandler):
@@ -44,9 +44,8 @@ class Teachers:
                 what, token = self.path.rpartition("/")[2], self.headers.get(TOKEN, "")
                 status, told = 503, dict[str, Any]()
                 if teachers.answers:
-                    status, told = answer(
-                        teachers.classes, teachers.wrong, titles, what, message, token, "there"
-                    )
+                    about = teachers.classes, teachers.wrong, titles
+                    status, told = answer(*about, what, message, token, "there", teachers.login)
                 body = json.dumps(told).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
@@ -144,6 +143,29 @@ def test_who_was_deleted_is_told_so_and_forgotten_here(teachers: Teachers, own: 
     (student,) = teachers.classes.roster(teachers.code)
     teachers.classes.remove_student(teachers.code, student.id)
     own.saw(ADA, STEP)
+    assert own.tell() and own.of(ADA) == []
+
+
+def test_past_a_login_a_student_who_joined_there_comes_with_a_token(
+    teachers: Teachers, own: Elsewhere
+) -> None:
+    teachers.login = True
+    with pytest.raises(Refused, match="join the class in a browser there"):
+        own.join(ADA, teachers.address, teachers.code, "Ada")
+    classes = teachers.classes
+    account = classes.join(teachers.code, "Ada", "login:ada@example.org")
+    older, token = classes.new_token(account), classes.new_token(account)
+    for worthless in (older, "guessed"):
+        with pytest.raises(Refused, match="replaced by a newer one"):
+            own.join(ADA, teachers.address, teachers.code, "", worthless)
+    joined = own.join(ADA, teachers.address, teachers.code, "", token)
+    assert joined.told["name"] == "Ada"
+    own.saw(ADA, STEP)
+    assert own.tell()
+    (student,) = classes.roster(teachers.code)  # one student, in the browser and here
+    assert (student.id, [each.step for each in student.steps]) == (account.id, [STEP.step])
+    classes.remove_student(teachers.code, student.id)
+    assert classes.new_token(student) == "" and classes.student_of(token) is None
     assert own.tell() and own.of(ADA) == []
 
 

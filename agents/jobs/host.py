@@ -12,17 +12,9 @@ from pathlib import Path
 
 from agents.jobs import journal as journals
 from agents.jobs.child import JOURNAL
+from agents.jobs.hosted import ENDED, RESUMABLE, STATES, Hosted
 from agents.jobs.journal import Entry, Journal
-from agents.jobs.processes import Gone, Processes
-from agents.jobs.refused import (
-    JobRefused,
-    interrupted,
-    no_run,
-    not_going_on,
-    not_resumable,
-    not_started,
-    still_open,
-)
+from agents.jobs.refused import JobRefused, interrupted, no_run, not_resumable, not_started, still_open
 from agents.jobs.spec import JobSpec
 from agents.players import NoAgent, agent_named
 from dojo_core.extras import NotInstalled
@@ -31,7 +23,6 @@ log = logging.getLogger("dojo.jobs")
 
 AT_ONCE = 4  # runs of one app side by side: more only wait for each other's measurements
 KEPT = 200  # finished runs that stay in the folder; older ones make room
-ENDED = ("done", "stopped", "failed")
 
 
 @dataclass(frozen=True)
@@ -57,7 +48,7 @@ class JobView:
 
     @property
     def resumable(self) -> bool:
-        return self.state in ("interrupted", "stopped", "failed")
+        return self.state in RESUMABLE
 
     @property
     def first(self) -> float | None:
@@ -68,47 +59,29 @@ class JobView:
 Keep = Callable[[JobView], tuple[str, int] | None]
 
 
-class Jobs:
+class Jobs(Hosted[JobView]):
     """The runs in a folder. One for each app; thread-safe.
 
     ``keep`` is called, in a thread of its own, with each run that ended having found something, and answers
     the game and position it was kept as.
     """
 
+    told_by = JOURNAL
+
     def __init__(self, folder: Path, keep: Keep | None = None) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(folder, self._over)
         self._keep = keep
         self._lock = threading.RLock()
         self._journals: dict[str, Journal] = {}
-        self._processes = Processes(self._over)
 
     # ------------------------------------------------------------------ to be looked at
 
     def view(self, job: str) -> JobView:
         """A run as it stands. Raises JobRefused where there is none."""
+        state, message = self._stands(job)
         journal = self._journal(job)
-        journal.refresh()
-        state, message = self._state(journal)
         entries = tuple(journal.entries)
         return JobView(journal.spec, state, message, entries, journal.best, journal.saved_as)
-
-    def state(self, job: str) -> str:
-        """That of its view, or ``gone``: for one who only asks whether it has changed."""
-        try:
-            journal = self._journal(job)
-        except JobRefused:
-            return "gone"
-        journal.refresh()
-        return self._state(journal)[0]
-
-    def all(self) -> list[JobView]:
-        """Every run, newest first."""
-        views = []
-        for path in self.folder.glob(f"*/{JOURNAL}"):
-            with contextlib.suppress(JobRefused):
-                views.append(self.view(path.parent.name))
-        return sorted(views, key=lambda view: -view.spec.created)
 
     def file(self, job: str) -> Path:
         """Where the journal lies: a recording of the run."""
@@ -125,10 +98,11 @@ class Jobs:
                     raise no_run() from None
             return self._journals[job]
 
-    def _state(self, journal: Journal) -> tuple[str, str]:
-        job = journal.spec.id
+    def _stands(self, job: str) -> tuple[str, str]:
+        journal = self._journal(job)
+        journal.refresh()
         if self._processes.alive(job):
-            known = journal.state in ("running", "pausing", "paused", "stopping")
+            known = journal.state in STATES
             return (journal.state if known and journal.written else "starting"), ""
         if journal.state in ENDED:
             return journal.state, journal.message
@@ -169,18 +143,18 @@ class Jobs:
             raise JobRefused(f"The run could not be resumed: {fault.strerror or fault}.") from fault
 
     def pause(self, job: str) -> None:
-        self._say(job, "pause")
+        self.say(job, "pause")
 
     def step(self, job: str) -> None:
         """One batch of proposals more, then a pause."""
-        self._say(job, "step")
+        self.say(job, "step")
 
     def go_on(self, job: str) -> None:
-        self._say(job, "go on")
+        self.say(job, "go on")
 
     def stop(self, job: str) -> None:
         """End it with what it has; that is kept."""
-        self._say(job, "stop")
+        self.say(job, "stop")
 
     def delete(self, job: str) -> None:
         """Forget a run. Raises JobRefused while it goes on."""
@@ -201,10 +175,6 @@ class Jobs:
             raise JobRefused("The run still goes on: stop it, then keep what it found.") from None
         journal.refresh()
 
-    def close(self) -> None:
-        """End all that was started here; it can be resumed."""
-        self._processes.close()
-
     # ------------------------------------------------------------------ children
 
     def _room(self) -> None:
@@ -218,12 +188,6 @@ class Jobs:
         for old in [view for view in self.all() if view.state in ENDED][KEPT:]:
             with contextlib.suppress(JobRefused):
                 self.delete(old.spec.id)
-
-    def _say(self, job: str, words: str) -> None:
-        try:
-            self._processes.say(job, words)
-        except Gone:
-            raise not_going_on() from None
 
     def _spawn(self, job: str) -> None:
         folder = self.folder / job

@@ -14,16 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agents.jobs.processes import Gone, Processes, locked
-from agents.jobs.refused import (
-    JobRefused,
-    interrupted,
-    no_run,
-    not_going_on,
-    not_resumable,
-    not_started,
-    still_open,
-)
+from agents.jobs.hosted import ENDED, RESUMABLE, STATES, Hosted
+from agents.jobs.processes import locked
+from agents.jobs.refused import JobRefused, interrupted, no_run, not_resumable, not_started, still_open
 from dojo_core.bounded_json import read_object
 from dojo_core.extras import absent, sentence
 from dojo_core.files import write_text
@@ -115,19 +108,19 @@ class TrainingView:
 
     @property
     def resumable(self) -> bool:
-        return self.state in ("interrupted", "stopped", "failed")
+        return self.state in RESUMABLE
 
     def of(self, kind: str) -> list[Event]:
         return [event for event in self.events if event.get("event") == kind]
 
 
-class Trainings:
+class Trainings(Hosted[TrainingView]):
     """The training runs in a folder. Thread-safe."""
 
+    told_by = PLAN
+
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._processes = Processes()
+        super().__init__(folder)
         self._files: dict[Path, Followed] = {}
 
     # ------------------------------------------------------------------ to be looked at
@@ -139,24 +132,9 @@ class Trainings:
             spec = TrainingSpec.read(folder / PLAN)
         except (OSError, ValueError):
             raise no_run("training run") from None
-        state, message = self._state(run, folder)
+        state, message = self._stands(run)
         events, tried = self._lines(folder / EVENTS), self._lines(folder / TRIED)
         return TrainingView(spec, state, message, events, tried, self._processes.alive(_trying(run)))
-
-    def state(self, run: str) -> str:
-        """That of its view, or ``gone``: for one who only asks whether it has changed."""
-        try:
-            return self._state(run, self._place(run))[0]
-        except JobRefused:
-            return "gone"
-
-    def all(self) -> list[TrainingView]:
-        """Every run, newest first."""
-        views = []
-        for path in self.folder.glob(f"*/{PLAN}"):
-            with contextlib.suppress(JobRefused):
-                views.append(self.view(path.parent.name))
-        return sorted(views, key=lambda view: -view.spec.created)
 
     def _place(self, run: str) -> Path:
         if not re.fullmatch("[0-9a-f]{4,32}", run):
@@ -166,13 +144,14 @@ class Trainings:
     def _lines(self, path: Path) -> tuple[Event, ...]:
         return tuple(self._files.setdefault(path, Followed(path)).refresh())
 
-    def _state(self, run: str, folder: Path) -> tuple[str, str]:
+    def _stands(self, run: str) -> tuple[str, str]:
+        folder = self._place(run)
         states = self._lines(folder / STATE)
         last = states[-1] if states else {}
         state, message = str(last.get("state", "")), str(last.get("message", ""))
         if self._processes.alive(run):
-            return (state if state in ("running", "pausing", "paused", "stopping") else "starting"), ""
-        if state in ("done", "stopped", "failed"):
+            return (state if state in STATES else "starting"), ""
+        if state in ENDED:
             return state, message
         if locked(folder / "measurements.jsonl"):
             return "elsewhere", "Another process of yours is at this run."
@@ -206,13 +185,6 @@ class Trainings:
             file.write('{"state": "starting"}\n')
         self._spawn(run, folder)
 
-    def say(self, run: str, words: str) -> None:
-        """``pause``, ``go on`` or ``stop``. Raises JobRefused."""
-        try:
-            self._processes.say(run, words)
-        except Gone:
-            raise not_going_on() from None
-
     def play(self, run: str, kernel: str, shape: str) -> None:
         """Let the run's last checkpoint play a kernel greedily. Raises JobRefused."""
         view = self.view(run)
@@ -235,9 +207,6 @@ class Trainings:
         for path in [path for path in self._files if path.parent == folder]:
             self._files.pop(path, None)
         shutil.rmtree(folder, ignore_errors=True)
-
-    def close(self) -> None:
-        self._processes.close()
 
     def _room(self) -> None:
         if self._processes.count() >= AT_ONCE:

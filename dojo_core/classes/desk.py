@@ -1,8 +1,9 @@
 """What students say who work in Dojos of their own, and what they are answered: messages in, messages out.
 
-``join`` takes a code and a name and gives a token, which is that student's from then on; ``tell`` takes what
-changed and gives what the student's page shows; ``leave`` deletes the student. A message is somebody else's:
-each part is looked at, and what makes no sense is left out.
+``join`` takes a code and a name and gives a token, which is that student's from then on; or it takes a token
+that a student was given on the page Class, the only way past a login. ``tell`` takes what changed and gives
+what the student's page shows; ``leave`` deletes the student. A message is somebody else's: each part is
+looked at, and what makes no sense is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from dojo_core.sharing import is_link
 
 MOST_TOLD = 50  # attempts in a message
 NO_STUDENT = "You are no student of this class any more: it is over, or your teacher deleted you."
-LOGIN = "This Dojo has a login: open its page Class in a browser, and join there."
+LOGIN = (
+    "This Dojo has a login: join the class in a browser there, and paste the link that its page Class gives "
+    "you under “In a Dojo of your own”."
+)
+NO_TOKEN = "This link was replaced by a newer one, or its student was deleted: get another on the page Class."
 
 
 def answer(
@@ -33,18 +38,24 @@ def answer(
     message: Mapping[str, object],
     token: str,
     client: str,
+    login: bool = False,
 ) -> tuple[int, Json]:
     """The status of HTTP and the answer to one message; ``client`` is where it comes from.
 
-    ``wrong`` counts codes that are none; a token is too long to be guessed.
+    ``wrong`` counts codes that are none; a token is too long to be guessed. ``login``: nobody joins by a code
+    alone.
     """
     try:
-        if what == "join":
+        if what == "join" and not token:
+            if login:
+                return 403, {"error": LOGIN}
             return _join(classes, wrong, titles, message, client)
-        student = next(iter(classes.memberships(of_token(token))), None)
+        student = classes.student_of(token)
         of = classes.of_code(student.code) if student is not None else None
         if student is None or of is None:
-            return 410, {"error": NO_STUDENT}
+            return 410, {"error": NO_TOKEN if what == "join" else NO_STUDENT}
+        if what == "join":
+            return 200, {"token": token, **view.joined(of, student, titles)}
         if what == "leave":
             classes.remove_student(student.code, student.id)
             return 200, {}
@@ -59,7 +70,7 @@ def answer(
         withdrawn = message.get("take_back")
         if isinstance(withdrawn, str):
             classes.take_back(student, withdrawn)
-        (student,) = classes.memberships(student.owner)
+        student = classes.student_of(token) or student
         return 200, view.joined(of, student, titles)
     except Refused as refusal:
         return 400, {"error": str(refusal)}

@@ -101,18 +101,16 @@ class Elsewhere(Database):
 
     # ------------------------------------------------------------------ what students do
 
-    def join(self, owner: str, address: str, code: str, name: str) -> Membership:
-        """Become a student of a class at another Dojo. Raises Refused."""
+    def join(self, owner: str, address: str, code: str, name: str, token: str = "") -> Membership:
+        """Become a student of a class at another Dojo; with ``token``, the one who was given it there. Raises
+        Refused."""
         base = words.web_address(address).split("?")[0].split("#")[0].rstrip("/")
-        answer = ask(base, "join", {"code": code, "name": name})
-        token = answer.get("token")
-        if not isinstance(token, str) or not 16 <= len(token) <= 64:
+        answer = ask(base, "join", {"code": code, "name": name}, token)
+        given, of = answer.get("token"), shown(answer)
+        if not isinstance(given, str) or not 16 <= len(given) <= 64 or not of["code"]:
             raise Refused(f"What answers at {base} is no Dojo with classes.")
-        place = (owner, base, words.read_code(code))
-        self._ask(
-            "INSERT OR REPLACE INTO joined VALUES (?, ?, ?, ?, ?, '')",
-            (*place, token, json.dumps(shown(answer))),
-        )
+        place = (owner, base, of["code"])
+        self._ask("INSERT OR REPLACE INTO joined VALUES (?, ?, ?, ?, ?, '')", (*place, given, json.dumps(of)))
         return next(each for each in self.of(owner) if (each.address, each.code) == place[1:])
 
     def of(self, owner: str) -> list[Membership]:

@@ -58,6 +58,7 @@ CREATE TABLE IF NOT EXISTS games (
     student TEXT NOT NULL, game TEXT NOT NULL, title TEXT NOT NULL, speed_up REAL, shown REAL NOT NULL,
     PRIMARY KEY (student, game)
 );
+CREATE TABLE IF NOT EXISTS tokens (student TEXT PRIMARY KEY, token TEXT NOT NULL);
 """
 
 
@@ -175,6 +176,7 @@ class Classes(Database):
                 "seconds", "game",
             ),
             "games": ("student", "game", "title", "speed_up", "shown"),
+            "tokens": ("student", "token"),
         }  # fmt: skip
 
     # ------------------------------------------------------------------ what teachers do
@@ -275,7 +277,7 @@ class Classes(Database):
     @staticmethod
     def _forget(database: sqlite3.Connection, students: Sequence[str]) -> None:
         for student in students:
-            for table in ("steps", "games"):
+            for table in ("steps", "games", "tokens"):
                 database.execute(f"DELETE FROM {table} WHERE student = ?", (student,))
             database.execute("DELETE FROM students WHERE id = ?", (student,))
 
@@ -330,6 +332,27 @@ class Classes(Database):
         """Who an owner is, in all classes that they joined; newest first."""
         rows = self._ask("SELECT * FROM students WHERE owner = ? ORDER BY joined DESC", (owner,))
         return [self._whole_student(row) for row in rows]
+
+    @twice
+    def new_token(self, student: Student) -> str:
+        """What a Dojo of the student's own shows to tell of them; the one before is worth nothing then.
+
+        "" where the student was deleted meanwhile.
+        """
+        token = secrets.token_urlsafe(24)
+        with self._transaction() as database:
+            if not _count(database, "SELECT count(*) FROM students WHERE id = ?", student.id):
+                return ""
+            database.execute("INSERT OR REPLACE INTO tokens VALUES (?, ?)", (student.id, _digest(token)))
+        return token
+
+    def student_of(self, token: str) -> Student | None:
+        """The student whom a token speaks for: who joined with it, or who had it made; None for any other."""
+        rows = self._ask(
+            "SELECT * FROM students WHERE owner = ? OR id IN (SELECT student FROM tokens WHERE token = ?)",
+            (of_token(token), _digest(token)),
+        )
+        return self._whole_student(rows[0]) if rows and token else None
 
     @twice
     def report(self, student: Student, attempt: Attempt) -> None:

@@ -16,7 +16,8 @@ from dojo_core.service.memory import give_back
 log = logging.getLogger(__name__)
 
 DRAWN = 0.12  # seconds that a page takes to be drawn after a move
-TIDY = 60.0  # seconds of play after which free memory is given back, once nothing is left to do
+TIDY = 60.0  # seconds of play after which memory is given back, once nothing is left to do
+OVERDUE = 2 * TIDY  # after which it is in any case: in a class there is always something left
 
 
 class Scout:
@@ -53,6 +54,6 @@ class Scout:
             except Exception:
                 log.exception("analysis failed")
             del work  # it holds a game, which must not outlive the interest in it
-            if not self._work and time.monotonic() - tidied > TIDY:
+            if time.monotonic() - tidied > (OVERDUE if self._work else TIDY):
                 give_back()
                 tidied = time.monotonic()

@@ -143,5 +143,5 @@ def _join(press: Press, owner: str) -> None:
         shell.readdress(code=code)
     if not is_private():  # nobody has a server for others ask at addresses of theirs
         raise Refused(JOIN_THERE)
-    joined = the_classes_elsewhere().join(owner, at, code, press.text("name"))
+    joined = the_classes_elsewhere().join(owner, at, code, press.text("name"), press.text("token"))
     shell.readdress(code=joined.code, at=joined.address)

@@ -44,15 +44,4 @@ class ClassPage {
   }
 }
 
-const classPages = new WeakMap();
-
-export default function mount(component) {
-  const parent = component.parentElement;
-  if (!classPages.has(parent)) classPages.set(parent, new ClassPage(parent));
-  const page = classPages.get(parent);
-  page.update(component);
-  return () => {
-    page.close();
-    classPages.delete(parent);
-  };
-}
+export default mounting(ClassPage);

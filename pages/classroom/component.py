@@ -1,30 +1,22 @@
-"""Our own component: the whole page, for teachers and students, drawn from data; and its presses.
-
-Like the board, its scripts are joined to one module; the first is the board's own.
-"""
+"""Our own component: the whole page, for teachers and students, drawn from data; and its presses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import streamlit as st
+from pages.components import component
 
-_HERE = Path(__file__).parent
-_SCRIPTS = (
-    _HERE.parent / "board" / "dom.js",
-    _HERE / "forms.js",
-    _HERE / "teacher.js",
-    _HERE / "student.js",
-    _HERE / "class.js",
-)
-
-class_page = st.components.v2.component(
+class_page = component(
     "dojo_class",
-    css=(_HERE / "class.css").read_text(encoding="utf-8"),
-    js="\n".join(path.read_text(encoding="utf-8") for path in _SCRIPTS),
+    "classroom/class.css",
+    "board/dom.js",
+    "board/mounting.js",
+    "classroom/forms.js",
+    "classroom/teacher.js",
+    "classroom/student.js",
+    "classroom/class.js",
 )
 
 

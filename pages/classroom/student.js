@@ -3,17 +3,20 @@
 class StudentView {
   constructor(page) {
     this.page = page;
-    const names = ["head", "given", "games", "foot"];
+    const names = ["head", "given", "games", "own", "foot"];
     this.parts = Object.fromEntries(names.map((name) => [name, new Part()]));
     this.root = el("section", { class: "view" }, ...Object.values(this.parts).map((part) => part.node));
+    this.own = null;
   }
 
-  update({ class: told, mine, at, trouble }) {
+  update({ class: told, mine, at, trouble, token }) {
+    if (token) this.own = { code: told.code, token }; // told once: it stays on the page until that is left
     const drawn = (name, shown, draw) => this.parts[name].draw([told.code, at, ...shown], draw);
     drawn("head", [told.title, told.name, trouble], () => el("header", {}, this.page.back(), el("h1", {}, told.title), el("p", { class: "quiet" }, `You are ${told.name} in this class.`),
       at ? el("p", { class: "quiet" }, `This class is at ${at}: your Dojo tells it how you fare in what is given. `, trouble ? el("strong", {}, `${trouble} It is told later.`) : "") : ""));
     drawn("given", [told.assignments], () => this.given(told.assignments));
     drawn("games", [told.games, mine], () => this.games(told.games, mine));
+    drawn("own", [this.own], () => at ? "" : this.inOwnDojo(told.code));
     drawn("foot", [told.kept_until], () => el("footer", {}, privacy(told.kept_days),
       careful("Leave the class", "Leave, and delete what is kept of you?", () => this.page.act("leave"))));
   }
@@ -44,6 +47,17 @@ class StudentView {
       others.length ? form("Show it", () => this.page.act("show", { game: choice.value }), choice)
         : el("p", { class: "quiet" }, games.length ? "" : "Games that you play on Play can be shown to your teacher here."));
   }
+
+  /** The token stands behind "#", which no browser sends anywhere. */
+  inOwnDojo(code) {
+    const token = this.own && this.own.code === code ? this.own.token : "";
+    return el("section", {}, el("h2", {}, "In a Dojo of your own"),
+      el("p", { class: "quiet" }, "Work on your own machine, measured there, as the student that you are here."),
+      token ? el("div", { class: "key" },
+        el("p", {}, el("strong", {}, "Your own link. "), "Paste it on the page Class of your own Dojo. Whoever has it is you in this class: keep it, it is not shown again."),
+        copied("Link for a Dojo of your own", withinApp(`class?code=${code}#token=${token}`))) : "",
+      el("button", { type: "button", class: "small", title: "A link before is worth nothing then", onclick: () => this.page.act("token") }, token ? "Another link" : "A link for your own Dojo"));
+  }
 }
 
 function privacy(days) {
@@ -51,7 +65,8 @@ function privacy(days) {
     + `It is deleted ${days} days after the class was last worked in, or when you leave, or when your teacher deletes it.`);
 }
 
-/** The code that was typed, or that of a pasted link, with the Dojo that it leads to where that is not this one. */
+/** The code that was typed, or that of a pasted link, with the Dojo that it leads to where that is not this one, and
+ * the token of the student whose link it is. */
 function codeIn(typed) {
   let link = null;
   try {
@@ -60,7 +75,8 @@ function codeIn(typed) {
     return { code: typed };
   }
   const base = `${link.origin}${link.pathname.replace(/[^/]*$/, "")}`;
-  return { code: link.searchParams.get("code") || "", at: base === withinApp("") ? "" : base };
+  const token = new URLSearchParams(link.hash.slice(1)).get("token") || "";
+  return { code: link.searchParams.get("code") || "", at: base === withinApp("") ? "" : base, token };
 }
 
 class StartView {

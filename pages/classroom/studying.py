@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from dojo_core.classes import view
 from dojo_core.classes.elsewhere import Membership
 from dojo_core.service import Refused
@@ -24,7 +26,10 @@ def shown(code: str, owner: str) -> Json | None:
     if student is None or of is None:
         return None
     told = view.joined(of, student, view.Titles(the_tutor().school))
-    return {"view": "student", "class": told, "mine": _games(owner), "at": "", "trouble": ""}
+    token = st.session_state.pop("class_token", "")
+    return {
+        "view": "student", "class": told, "mine": _games(owner), "at": "", "trouble": "", "token": token
+    }  # fmt: skip
 
 
 def shown_elsewhere(at: str, code: str, owner: str) -> Json | None:
@@ -38,7 +43,9 @@ def shown_elsewhere(at: str, code: str, owner: str) -> Json | None:
         for each in of.told["assignments"]
     ]
     told = {**of.told, "assignments": given}
-    return {"view": "student", "class": told, "mine": _games(owner), "at": at, "trouble": of.fault}
+    return {
+        "view": "student", "class": told, "mine": _games(owner), "at": at, "trouble": of.fault, "token": ""
+    }  # fmt: skip
 
 
 def _elsewhere(at: str, code: str, owner: str) -> Membership | None:
@@ -65,6 +72,8 @@ def act(press: Press, code: str, owner: str) -> str:
             classes.take_back(student, press.text("game"))
         case "open":
             _open(press)
+        case "token":
+            st.session_state.class_token = classes.new_token(student)
         case "leave":
             classes.remove_student(student.code, student.id)
             shell.readdress(code=None)

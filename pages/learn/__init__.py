@@ -16,7 +16,7 @@ from dojo_core.school.progress import Progress
 from dojo_core.school.school import open_school, stamp
 from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service.view import Json
-from pages.board import board, feed
+from pages.beside import beside_board
 from pages.learn.component import lesson_panel
 from pages.shared import the_classes, the_classes_elsewhere, the_owner, the_player, the_service
 from pages.shell import go
@@ -24,23 +24,7 @@ from pages.shell import go
 log = logging.getLogger("dojo.pages.learn")
 
 COOKIE = "dojo_learner"  # who learns in this browser; the panel's script keeps it
-
-_STYLE = """<style>
-.st-key-learn_feed,
-[data-testid="stLayoutWrapper"]:has(> [data-testid="stVerticalBlock"] > .st-key-learn_feed)
-  { display: none; }
-.st-key-learn [data-testid="stHorizontalBlock"] { gap: 10px; flex-wrap: nowrap; }
-.st-key-learn [data-testid="stColumn"]:first-child { flex: 0 0 clamp(370px, 27vw, 480px); min-width: 0; }
-.st-key-learn [data-testid="stColumn"]:last-child { flex: 1 1 0; min-width: 0; }
-@media (max-width: 899px) {
-  .st-key-learn [data-testid="stHorizontalBlock"] { flex-direction: column; }
-  .st-key-learn [data-testid="stColumn"] { flex: none !important; width: 100% !important; }
-  /* The board's tabs say which of the two is shown (pages/board/panes.js). */
-  .st-key-learn:has([data-shows="board"]) [data-testid="stColumn"]:first-child { display: none; }
-}
-body:has([data-test-connection-state]:not([data-test-connection-state="CONNECTED"])) [data-testid="stDialog"]
-  { display: none; }
-</style>"""
+PANEL = "clamp(370px, 27vw, 480px)"  # how wide the text is beside the board
 
 
 @st.cache_resource(show_spinner=False)
@@ -138,31 +122,15 @@ def _as_it_is_now(tutor: Tutor) -> None:
 
 
 def page() -> None:
-    tutor, session, service = the_tutor(), the_session(), the_service()
+    tutor, session = the_tutor(), the_session()
     if session.view == "list":
         _as_it_is_now(tutor)
     if "for_play" in st.session_state:
-        service.seat(the_player(), st.session_state.pop("for_play"))
+        the_service().seat(the_player(), st.session_state.pop("for_play"))
         go("play")
     _keep_address(session)
-    st.html(_STYLE)
     if session.player.table is None:
         with st.container(key="content"):
             _draw_panel(tutor, session)
         return
-    player = session.player
-
-    def events_came() -> None:
-        sent = (st.session_state.get("learn_board") or {}).get("events")
-        if isinstance(sent, dict):  # anybody can write to a WebSocket
-            service.handle(player, sent.get("client"), sent.get("events"))
-
-    with st.container(key="learn"):
-        left, right = st.columns([3, 7])
-        with right:
-            data = {**service.board(player), "embedded": "Lesson", "key": player.key}
-            board(key="learn_board", data=data, on_events_change=events_came)
-        with left:
-            _draw_panel(tutor, session)
-    with st.container():  # of its own, which is not shown
-        feed(key="learn_feed", data=service.feed(player))
+    beside_board("learn", session.player, lambda: _draw_panel(tutor, session), "Lesson", PANEL)

@@ -32,53 +32,24 @@ class Glossary {
   }
 }
 
-class Panel {
+class Panel extends BesidePanel {
   constructor(parent) {
+    super("panel");
     this.glossary = new Glossary(this);
     this.prose = new Prose((slug) => this.glossary.open(slug));
     this.step = new StepView(this);
     this.review = new ReviewView(this);
     this.list = el("section", { class: "list" });
-    this.root = el("div", { class: "learn" }, this.list, this.step.root, this.review.root, this.glossary.root);
-    // Streamlit listens for C and R at the document; the board for its own keys, which stay its own.
-    this.root.addEventListener("keydown", (event) => {
+    const root = el("div", { class: "learn" }, this.list, this.step.root, this.review.root, this.glossary.root);
+    this.stand(parent, root, (event) => {
       const typing = event.composedPath()[0].matches("input");
       const scrolls = event.composedPath()[0].matches(".scroll") && /^Arrow(Up|Down)$/.test(event.key);
-      if (typing || scrolls || this.glossary.root.open || /^[cr]$/i.test(event.key)) event.stopPropagation();
+      return typing || scrolls || this.glossary.root.open;
     });
-    parent.append(this.root);
-    this.drawing = new Drawing(this.root);
-    this.events = new Events("panel");
-    this.drawn = null;
-    this.told = 0;
-    this.heard = (event) => this.take(event.detail); // by the board's way to the server
-    window.addEventListener("dojo:beside", this.heard);
-  }
-
-  close() {
-    window.removeEventListener("dojo:beside", this.heard);
-    for (const part of [this.drawing, this.events]) part.close();
-    this.root.remove();
-  }
-
-  /** Streamlit calls this at every run of the page, also where nothing has changed. */
-  update(component) {
-    this.events.component = component;
-    this.take(component.data);
-  }
-
-  /** What the server told at some time; an answer that is overtaken by a later one says nothing. */
-  take({ acknowledged, told, ...data }) {
-    if (told < this.told) return;
-    this.told = told;
-    this.events.acknowledge(acknowledged);
-    this.drawing.next(() => this.draw(data));
   }
 
   draw(data) {
-    const words = JSON.stringify(data);
-    if (words === this.drawn) return;
-    this.drawn = words;
+    if (!this.changed(data)) return;
     this.data = data;
     const { view, learner } = data;
     // A year; the learner's progress is kept under this name.
@@ -92,10 +63,6 @@ class Panel {
     else if (view === "games") this.drawGames(this.data.games);
     else this.drawList(this.data.list);
     if (view !== "step") this.step.key = null;
-  }
-
-  tell(kind, fields = {}) {
-    this.events.add({ kind, ...fields });
   }
 
   fault() {
@@ -161,15 +128,4 @@ class Panel {
   }
 }
 
-const panels = new WeakMap();
-
-export default function mount(component) {
-  const parent = component.parentElement;
-  if (!panels.has(parent)) panels.set(parent, new Panel(parent));
-  const panel = panels.get(parent);
-  panel.update(component);
-  return () => {
-    panel.close();
-    panels.delete(parent);
-  };
-}
+export default mounting(Panel);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -11,16 +10,11 @@ import streamlit as st
 from dojo_core.measure.measurement import seconds_text
 from dojo_core.service.model_view import UNDER_WAY, KernelView, ModelView
 from dojo_core.wording import counted
+from pages.components import component
 from pages.model.picture import Row, rows, width
 from pages.watch.lanes import ratio
 
-_HERE = Path(__file__).parent
-
-model = st.components.v2.component(
-    "dojo_model",
-    css=(_HERE / "model.css").read_text(encoding="utf-8"),
-    js=(_HERE / "model.js").read_text(encoding="utf-8"),
-)
+model = component("dojo_model", "model/model.css", "model/model.js")
 
 Action = Mapping[str, Any]
 STATES = {"waiting": "waits to be measured", "measuring": "being measured", "failed": "could not be measured"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
@@ -16,12 +15,12 @@ from dojo_core.study.authoring import Author, AuthoringSession
 from dojo_core.study.folder import Studies, folder_of
 from dojo_core.study.panel import panel
 from pages.access import is_private
-from pages.board import board, feed
+from pages.beside import beside_board
 from pages.shared import the_owner, the_player, the_service
-from pages.shell import notice
 from pages.study.component import study_editor
 
-_STYLE = f"<style>{Path(__file__).with_name('page.css').read_text(encoding='utf-8')}</style>"
+PANEL = "clamp(370px, 30vw, 560px)"  # how wide the words are beside the board
+UNREAD = "The board stands here once the text can be read."
 
 
 @st.cache_resource(show_spinner=False)
@@ -99,29 +98,10 @@ def _draw_panel(author: Author, session: AuthoringSession) -> None:
 
 
 def page() -> None:
-    author, session, service = the_author(), the_session(), the_service()
+    author, session = the_author(), the_session()
     _keep_address(session)
-    st.html(_STYLE)
-    player = session.player
     if not session.name:
         with st.container(key="content"):
             _draw_panel(author, session)
         return
-
-    def events_came() -> None:
-        sent = (st.session_state.get("study_board") or {}).get("events")
-        if isinstance(sent, dict):  # anybody can write to a WebSocket
-            service.handle(player, sent.get("client"), sent.get("events"))
-
-    with st.container(key="study"):
-        left, right = st.columns([3, 7])
-        with right:
-            if player.table is None:
-                notice("The board stands here once the text can be read.")
-            else:
-                data = {**service.board(player), "embedded": "Words", "key": player.key}
-                board(key="study_board", data=data, on_events_change=events_came)
-        with left:
-            _draw_panel(author, session)
-    with st.container():  # of its own, which is not shown
-        feed(key="study_feed", data=service.feed(player))
+    beside_board("study", session.player, lambda: _draw_panel(author, session), "Words", PANEL, UNREAD)

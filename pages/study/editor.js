@@ -2,10 +2,10 @@
 
 const TABS = [["here", "Here"], ["whole", "Study"], ["source", "Text"]];
 
-class Panel {
+class Panel extends BesidePanel {
   constructor(parent) {
+    super("study");
     this.prose = new Prose(() => {});
-    this.events = new Events("study");
     this.here = new HereView(this);
     this.whole = new WholeView(this);
     this.source = new SourceView(this);
@@ -20,29 +20,17 @@ class Panel {
     this.pane = el("section", { class: "pane", "aria-label": "Study" },
       el("header", { class: "head" }, el("div", { class: "row" }, el("button", { class: "small ghost", type: "button", onclick: () => this.leave() }, "‹ All studies"), el("span", { class: "spring" }), this.state),
         this.title, el("div", { class: "tabs", role: "tablist" }, ...this.tabs)), this.body);
-    this.root = el("div", { class: "writing" }, this.list, this.pane);
-    // Streamlit listens for C and R at the document; the board for its own keys: what is typed here stays here.
-    this.root.addEventListener("keydown", (event) => {
-      const target = event.composedPath()[0];
-      if (target.matches("input, textarea, select, .scroll") || /^[cr]$/i.test(event.key)) event.stopPropagation();
-    });
+    // What is typed here stays here.
+    this.stand(parent, el("div", { class: "writing" }, this.list, this.pane), (event) => event.composedPath()[0].matches("input, textarea, select, .scroll"));
     this.root.querySelector(".tabs").addEventListener("keydown", (event) => this.turn(event));
-    parent.append(this.root);
-    this.drawing = new Drawing(this.root);
-    this.drawn = null;
-    this.told = 0;
-    this.heard = (event) => this.take(event.detail); // by the board's way to the server
     this.left = () => this.commit();
-    window.addEventListener("dojo:beside", this.heard);
     window.addEventListener("pagehide", this.left);
     this.choose("here");
   }
 
   close() {
-    window.removeEventListener("dojo:beside", this.heard);
     window.removeEventListener("pagehide", this.left);
-    for (const part of [this.drawing, this.events]) part.close();
-    this.root.remove();
+    super.close();
   }
 
   /** Send what is typed and was not sent yet. */
@@ -87,25 +75,9 @@ class Panel {
       el("button", { class: "small", type: "button", onclick: () => { this.choose("source"); if (this.source.line) this.source.goTo(this.source.line); } }, "Show me where"));
   }
 
-  /** Streamlit calls this at every run of the page, also where nothing has changed. */
-  update(component) {
-    this.events.component = component;
-    this.take(component.data);
-  }
-
-  /** What the server told at some time; an answer that is overtaken by a later one says nothing. */
-  take({ acknowledged, told, ...data }) {
-    if (told < this.told) return;
-    this.told = told;
-    this.events.acknowledge(acknowledged);
-    this.drawing.next(() => this.draw(data));
-  }
-
   draw(data) {
-    const words = JSON.stringify(data);
     if (!this.events.waits((event) => event.kind === "question")) this.here.asking.heard(data.fault);
-    if (words === this.drawn) return;
-    this.drawn = words;
+    if (!this.changed(data)) return;
     const study = data.view === "study" ? data.study : null;
     if (this.study && (!study || study.name !== this.study.name)) this.choose("here");
     this.study = study;
@@ -123,10 +95,6 @@ class Panel {
     }
     this.arrange();
     return null;
-  }
-
-  tell(kind, fields = {}) {
-    this.events.add({ kind, ...fields });
   }
 
   drawList({ studies, folder, play, lines }, fault) {
@@ -147,15 +115,4 @@ class Panel {
   }
 }
 
-const panels = new WeakMap();
-
-export default function mount(component) {
-  const parent = component.parentElement;
-  if (!panels.has(parent)) panels.set(parent, new Panel(parent));
-  const panel = panels.get(parent);
-  panel.update(component);
-  return () => {
-    panel.close();
-    panels.delete(parent);
-  };
-}
+export default mounting(Panel);

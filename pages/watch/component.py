@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from pages.components import component
 from pages.watch import charts
 from pages.watch.lanes import Lane, Look, shown
 
-_HERE = Path(__file__).parent
-
-stage = st.components.v2.component(
-    "dojo_stage",
-    css=(_HERE / "stage.css").read_text(encoding="utf-8"),
-    js=(_HERE / "stage.js").read_text(encoding="utf-8"),
-)
+stage = component("dojo_stage", "watch/stage.css", "watch/stage.js")
 
 Action = Mapping[str, Any]
 

@@ -13,7 +13,9 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.measure.exchange import to_line
 from dojo_core.measure.records import Records
+from dojo_core.study.study import Study, read_study
 from tests.browser.playing import expect
+from tests.test_comparing import SPEC, comparisons, until
 from tests.test_library import record
 
 OWN_SERVER = True  # records are put into its data
@@ -46,6 +48,13 @@ def choose(page: Any, row: int) -> None:
     page.mouse.click(table["x"] + 18, table["y"] + 35 * row + 53)
 
 
+def taken(page: Any, button: str) -> Study:
+    """The study that a press of the button saves, which is a sound one."""
+    with page.expect_download() as saved:
+        page.get_by_role("button", name=button).click()
+    return read_study(Path(saved.value.path()).read_text(encoding="utf-8"), Path("taken.md"))
+
+
 def test_a_record_is_opened_on_the_board_and_deleting_is_undone(library: Any) -> None:
     page = library
     expect(page.locator(".dojo-bar a[aria-current=page]")).to_have_text("Library")
@@ -57,6 +66,8 @@ def test_a_record_is_opened_on_the_board_and_deleting_is_undone(library: Any) ->
     page.wait_for_selector("text=Deleted 1 record.", state="detached")
     choose(page, 0)
     page.wait_for_selector("text=1 chosen")
+    study = taken(page, "A study")
+    assert [str(each.move) for each in study.chapters[0].game.line()[1:]] == ["join_scopes m@0"]
     page.get_by_role("button", name="Open on the board").click()
     page.wait_for_selector(".entry >> nth=1")
     expect(page.locator(".entry.here")).to_contain_text("join_scopes")
@@ -95,6 +106,16 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
         expect(page.locator("p.notice").first).to_contain_text(said)
     page.get_by_text("Games", exact=True).click()
     page.get_by_placeholder("Title, kernel or player").wait_for()
+
+
+def test_a_comparison_that_is_kept_becomes_a_study(tab: Any, server: Any) -> None:
+    kept = comparisons(server.home / "comparisons").start(SPEC)
+    until(kept, lambda each: not each.open)
+    tab.goto(f"{server.url}/compare")
+    tab.get_by_role("combobox", name="Comparisons that were made").click()
+    tab.get_by_role("option", name="softmax 96x32").click()
+    study = taken(tab, "A study")
+    assert study.title == "softmax 96x32, side by side"
 
 
 @pytest.mark.soak  # test_comparing.py looks at what is measured and kept, test_pages.py at the page

@@ -17,6 +17,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from dojo_core.classes.store import Classes
 from dojo_core.measure.records import Records
 from tests.browser.conftest import Server, forget
 from tests.browser.playing import expect, open_softmax
@@ -137,6 +138,36 @@ def test_no_dojo_of_somebodys_own_joins_a_class_past_the_login(guarded: Server) 
     with pytest.raises(urllib.error.HTTPError, match="403") as refused, urllib.request.urlopen(request):
         pass
     assert "has a login" in json.load(refused.value)["error"]
+
+
+def test_a_student_who_logged_in_works_in_a_dojo_of_their_own(
+    chromium: Any, guarded: Server, common_server: Server, provider: Provider
+) -> None:
+    classes = Classes(guarded.home / "classes.sqlite")
+    of, _ = classes.make("Compilers", "login:teacher@example.org")
+    provider.email = "ben@example.org"
+    page = chromium.new_page()
+    forget(page, guarded)
+    page.goto(guarded.url)
+    page.click("button >> text=Log in")
+    page.wait_for_selector(".card.kernel")
+    page.goto(f"{guarded.url}/class?code={of.code}")
+    page.get_by_label("Your name").fill("Ben")
+    page.click("button >> text=Join")
+    page.click("button >> text=A link for your own Dojo")
+    link = page.get_by_label("Link for a Dojo of your own").input_value()
+    page.goto(f"{common_server.url}/class")
+    page.get_by_label("Code").fill(link)
+    page.click("button >> text=Join")
+    page.wait_for_selector("text=You are Ben in this class.")
+    page.wait_for_selector(f"text=This class is at {guarded.url}")
+    assert [each.owner for each in classes.roster(of.code)] == ["login:ben@example.org"]
+    page.click("text=Leave the class")
+    page.click("text=Leave, and delete what is kept of you?")
+    page.wait_for_selector("button >> text=Join")
+    assert classes.roster(of.code) == []
+    classes.close()
+    page.close()
 
 
 def test_a_forged_cookie_is_none(guarded: Server) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ from dojo_core.study.times import Times
 from tests.browser.playing import expect
 from tests.test_studies import STUDY
 
+A4 = 688, 1001  # CSS pixels of a page within its margins
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> </script><script>document.title='taken'</script>"
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    study = read_study(STUDY.replace("Two loops, **one**", f"{HOSTILE} Two loops, **one**"), Path("two.md"))
+    study = read_study(
+        STUDY.replace("Two loops, **one**", f"{HOSTILE} [a page](https://example.org/) Two loops, **one**"),
+        Path("two.md"),
+    )
     (game,) = study.games
     hashes = [position.program.hash for position in game.positions.values()]
     fast = Times(
@@ -137,3 +142,40 @@ def test_on_a_phone_words_and_board_take_turns_and_print_has_every_position(stud
     expect(study.locator(".print")).to_contain_text(
         "Move 1: join_scopes t@0; 4.00 µs, 2.00× (Fast machine, 2026-11-27)"
     )
+
+
+def pages_of(pdf: bytes) -> list[int]:
+    """How many pieces of text each page of a PDF of Chromium's shows."""
+    parts = {
+        int(number): body for number, body in re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", pdf, re.DOTALL)
+    }
+    shown = []
+    for body in parts.values():
+        if b"/Type /Page\n" in body and (drawn := re.search(rb"/Contents (\d+) 0 R", body)):
+            packed = parts[int(drawn[1])].partition(b"stream\n")[2]
+            shown.append(len(re.findall(rb"T[jJ]\b", zlib.decompressobj().decompress(packed))))
+    return shown
+
+
+def test_on_paper_nothing_is_cut_no_page_is_empty_and_links_can_be_read(chromium: Any, file: Path) -> None:
+    page = chromium.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_selector("#study[data-whole]")
+    shown = pages_of(page.pdf(format="A4", prefer_css_page_size=True))
+    assert 1 < len(shown) < 5 and min(shown) > 10, shown
+    page.set_viewport_size({"width": A4[0], "height": A4[1]})
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    wide, tall = page.evaluate(
+        """(high) => {
+      const parts = [...document.querySelectorAll('.print *')];
+      return [parts.filter((part) => part.scrollWidth > Math.max(part.clientWidth, part.offsetWidth) + 1).length,
+        [...document.querySelectorAll('.print .stop')].filter((part) => part.offsetHeight < high
+          && getComputedStyle(part).breakInside !== 'avoid-page').length];
+    }""",
+        A4[1],
+    )
+    assert (wide, tall) == (0, 0)
+    told = "(link) => getComputedStyle(link, '::after').content"
+    assert page.locator(".print a >> text=a page").evaluate(told) not in ("none", "normal")
+    page.close()

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import Way, expect, until_it_rests
+from tests.browser.playing import Way, entries, expect, until_it_rests
+from tests.browser.test_library import taken
 
 
 def start(page: Any, url: str, agents: int) -> None:
@@ -77,6 +78,8 @@ def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(tab: Any, ser
     tab.keyboard.press("ArrowLeft")
     tab.wait_for_selector(f".replay >> text={at} of 11")
     expect(tab.locator(".program .op").nth(3)).to_be_attached()
+    study = taken(tab, "A study of")
+    assert len(study.chapters[0].game.line()) > 5
     tab.goto(f"{server.url}/tour")
     tab.wait_for_selector("text=Five loops go over the whole matrix")
     for words in ("Ten moves that a player made", "an agent goes on", "interleaved rounds", "dojo export"):
