@@ -339,7 +339,7 @@ class _Chapters:
                 if answer.right and not verdict.legal:
                     told = verdict.refusal.sentence if verdict.refusal else verdict.sentence
                     raise TextError(
-                        f"{answer.text} is to be right, and is refused: {told}",
+                        f"the answer {answer.text} is to be right, and is refused: {told}",
                         "Correct the answer.", part.line,
                     )  # fmt: skip
             return Asked("move", question)
@@ -347,7 +347,7 @@ class _Chapters:
             move = " ".join(move.split())
             verdict = _verdict(game, move, part)
             if verdict.legal or verdict.refusal is None:
-                raise TextError(f"{move} is legal here", "Ask about a move that is refused.", part.line)
+                raise TextError(f"the move {move} is legal here", "Ask about a move that is refused.", part.line)
             return Asked("refused", question, move, verdict.refusal)
         return Asked("words", question)
 

@@ -50,8 +50,9 @@ class Asking {
     const words = el("input", { class: "field", type: "text", "aria-label": "Question", value: asked.words });
     const move = el("input", { class: "field mono", list: "blocked-moves", "aria-label": "The refused move", placeholder: "vectorize y@0", value: asked.move });
     const about = el("p", { class: "quiet" }), reason = el("p", { class: "quiet" }), waits = el("p", { class: "quiet", role: "status" });
+    const fault = el("p", { class: "told refused", role: "alert", hidden: true });
     const answers = el("div", { class: "answers" });
-    this.form = { key: `${here.chapter}/${here.moves}`, kind, words, move, answers, waits, reason };
+    this.form = { key: `${here.chapter}/${here.moves}`, kind, words, move, answers, waits, reason, fault };
     const arrange = () => {
       put(about, KINDS.find(([name]) => name === kind.value)[2]);
       show(move, kind.value === "refused");
@@ -74,7 +75,7 @@ class Asking {
     };
     (asked.answers.length ? asked.answers : [{ text: "", right: true, why: "" }, undefined]).forEach((answer) => add(answer));
     this.box = el("form", { class: "question", onsubmit: (event) => { event.preventDefault(); this.save(); } },
-      kind, about, words, move, waits, reason, answers,
+      kind, about, words, move, waits, reason, answers, fault,
       el("div", { class: "row" }, el("button", { class: "small", type: "button", onclick: () => add() }, "Another answer"), el("span", { class: "spring" }),
         el("button", { class: "small", type: "button", onclick: () => { this.panel.tell("ask", { on: false }); this.close(); } }, "Cancel"),
         el("button", { class: "small primary", type: "submit" }, "Save the question")));
@@ -91,18 +92,27 @@ class Asking {
   }
 
   save() {
-    const { kind, words, move, answers } = this.form;
+    const { kind, words, move, answers, fault } = this.form;
+    show(fault, false);
     const all = (name, take) => [...answers.querySelectorAll(`[${name}]`)].map(take);
     this.panel.tell("question", { ...this.at(), ask: kind.value, words: words.value, move: move.value,
       texts: all("data-answer", (field) => field.value), rights: all("data-right", (field) => field.checked), whys: all("data-why", (field) => field.value) });
     this.saving = true;
   }
 
-  /** The server has heard of it: what is wrong with it stays in the form, to be corrected. */
+  /** The server has heard of it: what is wrong with it stays in the form, to be corrected, and is told there. */
   heard(fault) {
     if (!this.saving) return;
     this.saving = false;
-    if (!fault) this.close();
+    if (!fault) return void this.close();
+    put(this.form.fault, fault);
+    show(this.form.fault, true);
+    this.form.fault.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Does the form tell of this fault? */
+  tells(fault) {
+    return this.form !== null && !this.form.fault.hidden && this.form.fault.textContent === fault;
   }
 
   close() {

@@ -87,7 +87,7 @@ class Panel extends BesidePanel {
     put(this.title, study.title);
     put(this.state, study.clash ? "Changed elsewhere" : study.wrong ? "Saved; cannot be read yet" : "Saved");
     put(this.fault, data.fault);
-    show(this.fault, Boolean(data.fault));
+    show(this.fault, Boolean(data.fault) && !this.here.asking.tells(data.fault));
     this.source.update(study);
     if (!study.wrong) {
       this.whole.update(study);

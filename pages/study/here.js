@@ -87,7 +87,7 @@ class HereView {
     this.chapters.value = String(here.chapter);
     const stops = chapters[here.chapter].stops;
     this.stops.draw([here.chapter, here.moves, stops], () => el("ol", { class: "scroll stops", "aria-label": "Positions of this chapter", tabindex: "0" }, ...stops.map((stop) => el("li", {},
-      el("button", { class: "stop", type: "button", "aria-current": stop.moves === here.moves ? "step" : null, onclick: () => this.panel.tell("go", { chapter: here.chapter, moves: stop.moves }) },
+      el("button", { class: "stop", type: "button", title: stop.label, "aria-current": stop.moves === here.moves ? "step" : null, onclick: () => this.panel.tell("go", { chapter: here.chapter, moves: stop.moves }) },
         el("span", { class: "quiet" }, String(stop.ply)), el("span", { class: "label" }, stop.label),
         el("span", { class: "quiet" }, [stop.told ? "¶" : "", stop.asked ? "?" : ""].join(" ")))))));
     put(this.place, here.ply ? `After move ${here.ply}: ${here.move}${here.in ? "" : ", which is not in the study yet"}` : "Before the first move");

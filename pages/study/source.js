@@ -94,6 +94,7 @@ class SourceView {
       unsaved.drop(`text/${name}`);
     }
     show(this.clash, this.clashes);
+    show(this.told, !this.clashes); // of another text than this one
     this.line = wrong ? wrong.line : 0;
     put(this.told, wrong ? wrong.told : `Saved, and sound: ${plural(study.chapters.length, "chapter")}, ${plural(study.positions, "position")}, ${plural(study.questions, "question")}. Every move in it is legal.`);
     this.told.classList.toggle("refused", Boolean(wrong));

@@ -47,7 +47,7 @@ def opened(browser: Any, server: Server, scene: Scene, game: str) -> tuple[Any, 
     page.goto(scene.file(server.home).as_uri() if scene.file else f"{server.url}/{scene.page}?{query}")
     try:
         if scene.file is None:
-            page.wait_for_selector(".dojo-bar")
+            page.wait_for_selector(".dojo-bar", state="attached")  # a projector hides it
         if scene.game and not scene.page:
             page.wait_for_selector(".row[data-move]")
             end = page.get_by_label("To the end")  # scenes before may have stepped back

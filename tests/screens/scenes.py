@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.screens import classes, studies
 from tests.screens.files import a_notebook, a_study
 
 KERNEL, SHAPE = "matmul", "256x256x256"
@@ -146,6 +147,27 @@ def wrong_text(page: Any) -> None:
     page.locator(".own .text-error").scroll_into_view_if_needed()
 
 
+def own(
+    text: str, until: str = ".own-told p", act: Callable[[Any], object] = lambda page: None
+) -> Callable[[Any], None]:
+    """Code of one's own, as it is typed."""
+
+    def typed(page: Any) -> None:
+        page.fill("textarea", text)
+        page.wait_for_selector(until)
+        act(page)
+        page.locator(".own .own-foot").scroll_into_view_if_needed()
+
+    return typed
+
+
+def somebody_elses(page: Any) -> None:
+    """The game's address in another browser."""
+    page.context.clear_cookies()
+    page.reload()
+    page.wait_for_selector(".watched")
+
+
 def wrong_move(page: Any) -> None:
     page.fill("input[type=search]", "tile c#1@1 3")
     page.locator("input[type=search]").press("Enter")
@@ -200,7 +222,8 @@ def refused_then_helped(page: Any) -> None:
     page.wait_for_selector(".told.hint")
 
 
-def solved(page: Any) -> None:
+def shown_how(page: Any) -> None:
+    """All hints, and the solution played."""
     page.click(".foot >> text=Hint")
     page.wait_for_selector(".told.hint")
     while page.locator(".foot >> text=Another hint").count():
@@ -222,6 +245,19 @@ def one_move(page: Any) -> None:
     page.wait_for_selector(".row[data-move]")
     page.locator(".row[data-move^='interchange'] >> text=Apply").first.click()
     page.wait_for_selector(".told.note")
+
+
+def puzzle_shown(page: Any) -> None:
+    """The next puzzle of one move, with its solution."""
+    page.locator("[data-lesson='snitch-lines'] .dot").nth(1).click()
+    page.wait_for_selector(".row[data-move]")
+    shown_how(page)
+    page.wait_for_selector(".onward")
+
+
+def all_words(page: Any) -> None:
+    page.click("button >> text=Glossary")
+    page.wait_for_selector("dialog.glossary .entry")
 
 
 def halfway(page: Any) -> None:
@@ -287,12 +323,60 @@ def earlier(page: Any) -> None:
     page.wait_for_timeout(1500)
 
 
+def comparing(page: Any) -> None:
+    """A long comparison, under way."""
+    rounds = page.get_by_role("spinbutton", name="Rounds")
+    rounds.fill("100")
+    rounds.press("Enter")
+    page.wait_for_timeout(1500)
+    page.get_by_role("button", name="Measure", exact=True).click()
+    page.wait_for_selector("text=/round [1-9][0-9]* of 100/", timeout=120_000)
+
+
+def stop(page: Any) -> None:
+    page.get_by_role("button", name="Stop").first.click()
+    page.wait_for_timeout(3000)
+
+
+def delete_row(page: Any) -> None:
+    """The first game of the list, which can be brought back."""
+    page.locator("button >> text=Games").first.click()
+    choose_row(page)
+    page.get_by_role("button", name="Delete").first.click()
+    page.wait_for_selector("text=Undo")
+
+
+def undo(page: Any) -> None:
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_timeout(1500)
+
+
 def choose_row(page: Any) -> None:
     """Tick the first row of a table, which is a canvas."""
     page.wait_for_timeout(2500)
     table = page.locator("[data-testid=stDataFrame]").bounding_box()
     page.mouse.click(table["x"] + 18, table["y"] + 53)
     page.wait_for_selector("text=1 chosen")
+
+
+def no_model(page: Any) -> None:
+    """A file that is none."""
+    file = {"name": "model.onnx", "mimeType": "application/octet-stream", "buffer": b"not a model"}
+    page.set_input_files("[data-testid=stFileUploader] input", files=[file])
+    page.wait_for_selector("p.notice.error")
+
+
+def tuning(page: Any) -> None:
+    """The example of before, and what agents are asked."""
+    page.get_by_role("button", name="Open", exact=True).last.click()
+    page.wait_for_selector(".model .kernel")
+    page.get_by_role("button", name="Tune the worst").click()
+    page.wait_for_selector("text=It begins with")
+
+
+def model_deleted(page: Any) -> None:
+    page.get_by_role("button", name="Delete").last.click()
+    page.wait_for_selector("text=its games stay")
 
 
 def example(page: Any) -> None:
@@ -302,33 +386,6 @@ def example(page: Any) -> None:
     page.get_by_role("button", name="Measure", exact=True).first.click()
     page.wait_for_selector("p.notice >> text=of the machine's limit", timeout=SECONDS)
     page.wait_for_timeout(1500)
-
-
-def asked(page: Any) -> None:
-    """A study's question, answered wrongly."""
-    page.keyboard.press("ArrowRight")
-    page.wait_for_selector("text=A question stands here")
-    page.click(".answer:has-text('vectorize')")
-    page.wait_for_selector(".why:has-text('Later.')")
-
-
-def played_on(page: Any) -> None:
-    """A study at its end."""
-    page.keyboard.press("ArrowRight")
-    page.click(".answer:has-text('join_scopes')")
-    page.keyboard.press("End")
-    page.wait_for_timeout(500)
-
-
-def class_made(page: Any) -> None:
-    """A class that was given a lesson, without students yet."""
-    page.fill(".make input", "Compilers, Monday")
-    page.click("text=Make a class")
-    page.wait_for_selector(".code")
-    page.click("text=Give something")
-    page.locator(".give form button").first.click()
-    page.wait_for_selector(".given a")
-    page.wait_for_timeout(500)
 
 
 def leave_projector(page: Any) -> None:
@@ -342,12 +399,19 @@ FIRST = (
     Scene("first-library", "library", game=False),
     Scene("first-games", "library", clicks("button >> text=Games"), game=False),
     Scene("first-train", "train", game=False),
+    Scene("first-watch", "watch", game=False),
+    Scene("first-study", "study", awaits(".begin"), game=False),
+    Scene("first-model", "model", game=False),
 )
 
 SCENES = (
     Scene("play-start", "", game=False),
     Scene("play-text-error", "", wrong_text, game=False),
+    Scene("play-own", "", own("mk,kn->mn", act=clicks(".own details:not([hidden]) summary")), game=False),
+    Scene("play-own-wrong", "", own("y = np.tanhh(x)", ".own .text-error"), game=False),
+    Scene("nowhere", "nowhere", game=False),
     Scene("play-board", ""),
+    Scene("play-watched", "", somebody_elses),
     Scene("play-selected", "", selected),
     Scene("play-letters", "", enlarged),
     Scene("play-assembly", "", clicks("[data-tab=asm]")),
@@ -371,30 +435,51 @@ SCENES = (
     Scene("play-measuring", "", begun("layernorm", "512x256", "cpu", ".row[data-move]"), game=False),
     Scene("share", "", clicks("text=Share")),
     Scene("compare", "compare"),
+    Scene("compare-running", "compare", comparing, after=stop),
     Scene("compare-results", "compare", compared),
     Scene("compare-code", "compare", earlier),
     Scene("model", "model", game=False),
+    Scene("model-refused", "model", no_model, game=False),
     Scene("model-open", "model", example, game=False),
+    Scene("model-tuning", "model", tuning, game=False),
+    Scene("model-deleted", "model", model_deleted, game=False, after=undo),
     Scene("library-leaderboards", "library"),
     Scene("library-records", "library", clicks("button >> text=Records")),
     Scene("library-chosen", "library", choose_row),
     Scene("library-games", "library", clicks("button >> text=Games")),
+    Scene("library-deleted", "library", delete_row, after=undo),
     Scene("library-import", "library", clicks("button >> text=Import")),
-    Scene("study", "study"),
-    Scene("study-open", "study", awaits(".begin button", ".begin button", ".stops .stop")),
-    Scene("study-text", "study", awaits(".begin button", ".begin button", "[data-tab=source]")),
+    Scene("study", "study", awaits(".begin button")),
+    Scene("study-open", "study", studies.begun),
+    Scene("study-told", "study", studies.told),
+    Scene("study-question", "study", studies.questioned),
+    Scene("study-refusal", "study", studies.refusal_asked),
+    Scene("study-whole", "study", studies.whole),
+    Scene("study-timing", "study", studies.timing),
+    Scene("study-built", "study", studies.built),
+    Scene("study-text", "study", studies.as_text),
+    Scene("study-wrong", "study", studies.wrong),
+    Scene("study-unreadable", "study", studies.unreadable),
+    Scene("study-clash", "study", studies.written_twice),
     Scene("learn", "learn"),
     Scene("learn-question", "learn", step("one-line-one-loop")),
     Scene("learn-step", "learn", step("one-loop-for-both")),
     Scene("learn-refused", "learn", step("one-loop-for-both", refused_then_helped)),
-    Scene("learn-done", "learn", step("one-loop-for-both", solved)),
+    Scene("learn-done", "learn", step("one-loop-for-both", shown_how)),
     Scene("learn-word", "learn", step("one-line-one-loop", clicks("button.term"))),
     Scene("learn-puzzle", "learn", puzzle),
     Scene("learn-one-move", "learn", one_move),
+    Scene("learn-one-move-done", "learn", puzzle_shown),
+    Scene("learn-rated", "learn"),
+    Scene("learn-words", "learn", all_words),
     Scene("learn-games", "learn", query="&review=nothing"),
     Scene("learn-review", "learn", query="&review=GAME"),
     Scene("class", "class", game=False),
-    Scene("class-taught", "class", class_made, game=False),
+    Scene("class-wrong-code", "class", classes.mistaken, game=False),
+    Scene("class-taught", "class", classes.made, game=False),
+    Scene("class-attended", "class", classes.attended, game=False),
+    Scene("class-student", "class", classes.joined, game=False),
+    Scene("class-delete", "class", classes.asked_to_delete, game=False),
     Scene("play-projector", "", query="&projector=1", after=leave_projector),
     Scene("learn-projector", "learn", step("one-loop-for-both"), query="&projector=1", after=leave_projector),
     Scene("watch-recording", "watch", halfway, query="&demo=softmax-agent"),
@@ -403,8 +488,8 @@ SCENES = (
     Scene("train-run", "train", trained, game=False),
     Scene("train", "train"),
     Scene("study-page", "", awaits(".words h1"), game=False, file=a_study),
-    Scene("study-page-question", "", asked, game=False, file=a_study),
-    Scene("study-page-played", "", played_on, game=False, file=a_study),
+    Scene("study-page-question", "", studies.asked, game=False, file=a_study),
+    Scene("study-page-played", "", studies.played_on, game=False, file=a_study),
     Scene("notebook", "", awaits(".cell"), game=False, file=a_notebook),
     *(Scene(f"tour-{n}", "tour", query=f"&station={n}") for n in (1, 2, 3, 4, 5)),
 )  # fmt: skip
