@@ -26,12 +26,12 @@ struct Fault {
 };
 
 enum class Kind {
-  kLui, kAuipc, kAddi, kSlli, kSrli, kAndi, kAdd, kSub, kMul, kBranch, kJal, kJalr, kLoad, kStore,
+  kLui, kAuipc, kAddi, kSlli, kSrli, kSrai, kAndi, kAdd, kSub, kOr, kMul, kBranch, kJal, kJalr, kLoad, kStore,
   kConfigure, kStreamsOn, kStreamsOff, kRepeat, kFloat,
 };
 enum class Op {
   kAdd, kSub, kMul, kMin, kMax, kSign, kSignNot, kSignXor, kMadd, kMsub, kNmsub, kNmadd, kFromInteger, kWiden,
-  kNarrow, kToInteger, kLoad, kStore,
+  kNarrow, kToInteger, kEqual, kLoad, kStore,
 };
 
 struct Instruction {
@@ -65,10 +65,12 @@ Instruction decode(std::uint32_t w) {
       if (f3 == 7) { i.kind = Kind::kAndi; return i; }
       if (f3 == 1 && f7 == 0) { i.kind = Kind::kSlli, i.imm = rs2; return i; }
       if (f3 == 5 && f7 == 0) { i.kind = Kind::kSrli, i.imm = rs2; return i; }
+      if (f3 == 5 && f7 == 32) { i.kind = Kind::kSrai, i.imm = rs2; return i; }
       break;
     case 0x33:
       if (f3 == 0 && f7 == 0) { i.kind = Kind::kAdd; return i; }
       if (f3 == 0 && f7 == 32) { i.kind = Kind::kSub; return i; }
+      if (f3 == 6 && f7 == 0) { i.kind = Kind::kOr; return i; }
       if (f3 == 0 && f7 == 1) { i.kind = Kind::kMul; return i; }
       break;
     case 0x63:
@@ -115,6 +117,7 @@ Instruction decode(std::uint32_t w) {
           break;
         case 5: i.op = f3 == 0 ? Op::kMin : Op::kMax; break;
         case 8: i.op = i.narrow ? Op::kNarrow : Op::kWiden; break;
+        case 20: if (f3 != 2) unknown(w); i.op = Op::kEqual; break;
         case 26: i.op = Op::kFromInteger; break;
         case 28: if (!i.narrow || f3) unknown(w); i.op = Op::kToInteger; break;
         default: unknown(w);
@@ -128,9 +131,10 @@ Instruction decode(std::uint32_t w) {
 
 bool loads_or_stores(Op op) { return op == Op::kLoad || op == Op::kStore; }
 bool fused(Op op) { return op >= Op::kMadd && op <= Op::kNmadd; }
-bool two_operands(Op op) { return op <= Op::kSignXor || fused(op); }
+bool two_operands(Op op) { return op <= Op::kSignXor || fused(op) || op == Op::kEqual; }
 bool computes(Op op) { return op <= Op::kMax || fused(op); }
-bool bypasses(Op op) { return op == Op::kFromInteger || op == Op::kToInteger || op == Op::kWiden || op == Op::kNarrow; }
+bool to_core(Op op) { return op == Op::kToInteger || op == Op::kEqual; }
+bool bypasses(Op op) { return op == Op::kFromInteger || to_core(op) || op == Op::kWiden || op == Op::kNarrow; }
 
 int latency(Op op) {
   switch (op) {
@@ -435,7 +439,7 @@ class Machine {
       if (mover.job && mover.job->write) throw Fault{"It reads a stream that is written."};
       if (mover.queue.empty() || mover.queue.front().when > now_) return Why::kStarved;
     }
-    const bool to_float = i.op != Op::kStore && i.op != Op::kToInteger;
+    const bool to_float = i.op != Op::kStore && !to_core(i.op);
     const bool to_stream = to_float && is_stream(entry, rd);
     if (to_stream) {
       Mover& mover = movers_[rd];
@@ -502,6 +506,10 @@ class Machine {
         x_[i.rd] = i.rd ? static_cast<std::uint32_t>(a) : 0;
         x_ready_[i.rd] = now_ + kToInteger;
         break;
+      case Op::kEqual:
+        x_[i.rd] = i.rd && (i.narrow ? bits_to<float>(a) == bits_to<float>(b) : bits_to<double>(a) == bits_to<double>(b));
+        x_ready_[i.rd] = now_ + kToInteger;
+        break;
       default: value = i.narrow ? arithmetic<float>(i, a, b, c) : arithmetic<double>(i, a, b, c);
     }
     if (!to_float) return;
@@ -543,8 +551,8 @@ class Machine {
     const bool uses_rs1 = i.kind != Kind::kLui && i.kind != Kind::kAuipc && i.kind != Kind::kJal &&
                           i.kind != Kind::kStreamsOn && i.kind != Kind::kStreamsOff &&
                           (i.kind != Kind::kFloat || loads_or_stores(i.op) || i.op == Op::kFromInteger);
-    const bool uses_rs2 = i.kind == Kind::kAdd || i.kind == Kind::kSub || i.kind == Kind::kMul ||
-                          i.kind == Kind::kBranch || i.kind == Kind::kStore;
+    const bool uses_rs2 = i.kind == Kind::kAdd || i.kind == Kind::kSub || i.kind == Kind::kOr ||
+                          i.kind == Kind::kMul || i.kind == Kind::kBranch || i.kind == Kind::kStore;
     const bool to_integer = i.kind != Kind::kFloat && i.kind != Kind::kRepeat && i.kind != Kind::kBranch &&
                             i.kind != Kind::kStore;
     if ((uses_rs1 && !ready(i.rs1)) || (uses_rs2 && !ready(i.rs2)) || (to_integer && !ready(i.rd))) return;
@@ -557,6 +565,8 @@ class Machine {
       case Kind::kAndi: set(i.rd, a & i.imm); break;
       case Kind::kSlli: set(i.rd, a << i.imm); break;
       case Kind::kSrli: set(i.rd, a >> i.imm); break;
+      case Kind::kSrai: set(i.rd, static_cast<std::uint32_t>(static_cast<std::int32_t>(a) >> i.imm)); break;
+      case Kind::kOr: set(i.rd, a | b); break;
       case Kind::kAdd: set(i.rd, a + b); break;
       case Kind::kSub: set(i.rd, a - b); break;
       case Kind::kMul:
@@ -596,7 +606,7 @@ class Machine {
       case Kind::kFloat: {
         if (waiting() >= kRing + kSpill) return;
         const std::uint32_t value = loads_or_stores(i.op) ? a + i.imm : a;
-        if (i.op == Op::kToInteger && i.rd) {
+        if (to_core(i.op) && i.rd) {
           if (!ready(i.rd)) return;
           x_ready_[i.rd] = std::numeric_limits<std::uint64_t>::max();
         }

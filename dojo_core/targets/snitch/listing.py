@@ -43,6 +43,7 @@ class Listing:
         self.integers = deque(n for n in X if n[0] in "tsa" and n not in ("sp", "tp", *_SCRATCH))
         self.numbers: dict[tuple[str, str], str] = {}  # constants, by their text and dtype
         self.pool: list[int] = []  # those that lie behind the instructions
+        self.offsets: dict[int, int] = {}  # of those that are loaded where they are used
         self.labels = 0
 
     # ------------------------------------------------------------------ lines
@@ -129,6 +130,14 @@ class Listing:
 
     # ------------------------------------------------------------------ constants
 
+    def stored(self, value: float) -> int:
+        """The offset of a number among those behind the instructions, at the label ``constants``."""
+        bits = _bits(value)
+        if bits not in self.offsets:
+            self.offsets[bits] = 8 * len(self.pool)
+            self.pool.append(bits)
+        return self.offsets[bits]
+
     def constant(self, value: float, dtype: str) -> str:
         """The register that holds a number, from the kernel's first line on: what borrowed it before it was
         asked for would write over it, so all are to be asked for before the first line."""
@@ -148,7 +157,7 @@ class Listing:
         else:
             made = [instruction("la", "t0", "constants")]
             made += [instruction("fld", register, 8 * len(self.pool), "t0")]
-            self.pool.append(struct.unpack("<Q", struct.pack("<d", bits))[0])
+            self.pool.append(_bits(bits))
             if dtype == "f32":
                 made += [instruction("fcvt.s.d", register, register)]
         self.constants += [(one, None) for one in made]
@@ -172,7 +181,7 @@ def _shown(one: Line) -> str:
             comment += f", registers staggered by {int(one.operands[2]) + 1}"
     elif one.name in ("csrrsi", "csrrci"):
         comment = f"  # streams {'on' if one.name == 'csrrsi' else 'off'}"
-    elif one.name == "fmv.x.w":
+    elif one.name == "mv" and one.operands[0] == one.operands[1]:
         comment = "  # wait for the FPU"
     return f"    {one}{comment}"
 
@@ -185,6 +194,11 @@ def _configuration(register: int) -> str:
     if register < 10:
         return f"stride {register - 6}"
     return f"{'write' if register >= 28 else 'read'} from, {(register & 3) + 1} dims"
+
+
+def _bits(value: float) -> int:
+    bits: int = struct.unpack("<Q", struct.pack("<d", value))[0]
+    return bits
 
 
 def _double(bits: int) -> float:
