@@ -41,7 +41,7 @@ from dojo_core.targets.snitch.elementary import (
     SOFTWARE,
     Elementary,
 )
-from dojo_core.targets.snitch.limits import MEMORY_BYTES, SnitchTarget, target
+from dojo_core.targets.snitch.limits import MODEL_BYTES, SnitchTarget, target
 from dojo_core.targets.snitch.listing import SUFFIX, Listing, SnitchCode
 from dojo_core.targets.snitch.streams import (
     OLD,
@@ -75,28 +75,28 @@ class _Pointer:
     scopes: Path
 
 
-def generate(program: Program, memory: int = MEMORY_BYTES) -> SnitchCode:
+def generate(program: Program) -> SnitchCode:
     """The assembler text of a program, and its words. A product and the sum that it goes to are always one
-    instruction, which each policy allows. ``memory``: bytes that its arrays may take.
+    instruction, which each policy allows.
 
     Raises NotGeneratable, with a sentence, for dtypes, functions and marks that Snitch has no code for, and
-    where there are too few registers or the arrays do not fit the memory.
+    where there are too few registers or the model cannot hold the arrays.
     """
-    first = _Generator(program, target(), (), memory)
+    first = _Generator(program, target(), ())
     code = first.code()
     if not first.out.numbers:
         return code
     # Which numbers it needs is known once it is written: again, with these in registers from the start.
-    return _Generator(program, target(), tuple(first.out.numbers), memory).code()
+    return _Generator(program, target(), tuple(first.out.numbers)).code()
 
 
 class _Generator:
     """``numbers``: constants, by their text and dtype, that go into registers before all else."""
 
     def __init__(
-        self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...], memory: int
+        self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...]
     ) -> None:
-        self.program, self.limits, self.numbers, self.memory = program, limits, numbers, memory
+        self.program, self.limits, self.numbers = program, limits, numbers
         self.dtypes = dtypes_of(program)
         self.out = Listing()
         self.images: dict[
@@ -182,9 +182,9 @@ class _Generator:
                 self.bases[buffer.name] = (workspace, self.workspace_bytes)
                 self.workspace_bytes += _aligned(buffer.bytes)
         total = self.workspace_bytes + sum(b.bytes for b in program.buffers if b.name in parameters)
-        if total > self.memory:
+        if total > MODEL_BYTES:
             raise NotGeneratable(
-                f"Its arrays take {total:,} bytes; the memory of a Snitch cluster holds {self.memory:,}: "
+                f"Its arrays take {total:,} bytes; the model of a Snitch core holds {MODEL_BYTES:,}: "
                 "choose a smaller shape."
             )
         self.out.reserve({register for register, _ in self.bases.values()})

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dojo_core.codegen.code import NotGeneratable, Parameter
-from dojo_core.program.tree import Path
+from dojo_core.program.tree import DTYPE_BYTES, Path
 from dojo_core.targets.snitch.assembly import F, Instruction, Label, X, encode, instruction
 
 SUFFIX = {"f64": ".d", "f32": ".s"}
@@ -31,6 +31,11 @@ class SnitchCode:
     parameters: tuple[Parameter, ...]
     workspace_bytes: int
     words: tuple[int, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Of all its arrays."""
+        return self.workspace_bytes + sum(DTYPE_BYTES[p.dtype] * math.prod(p.shape) for p in self.parameters)
 
 
 class Listing:
