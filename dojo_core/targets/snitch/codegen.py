@@ -146,15 +146,17 @@ class _Generator:
         program = self.program
         symbol = f"kernel_{program.name}"
         parameters = self._interface()
-        for buffer in program.buffers:
-            if buffer.location == "register":
-                self.cells[buffer.name] = [self.out.float_register(buffer.name) for _ in range(buffer.cells)]
         for value, dtype in self.numbers:
             self.out.constant(float(value), dtype)
         for at in LOWER_HALVES if self.scratch else ():
             self.out.emit("sw", "zero", at, self.scratch)
+        held = _nests_of_registers(program)
         for number, node in enumerate(program.body):
+            for buffer in (b for b, (first, _) in held.items() if first == number):
+                self.cells[buffer.name] = self.out.float_registers(buffer.cells, buffer.name)
             self._nest(node, (number,))
+            for buffer in (b for b, (_, last) in held.items() if last == number):
+                self.out.floats.extend(self.cells.pop(buffer.name))
         self.out.emit("ret")
         return self.out.finished(symbol, parameters, self.workspace_bytes)
 
@@ -617,6 +619,20 @@ def _multiplied(op: Op, dtype: str) -> Op:
     if not divisor.value or abs(exponent - 1) >= _EXPONENTS[dtype]:
         return op
     return replace(op, function="*", operands=(op.operands[0], Number(1 / divisor.value)))
+
+
+def _nests_of_registers(program: Program) -> dict[Buffer, tuple[int, int]]:
+    """The register buffers in order, each with the first and the last child of the root that uses it."""
+    held: dict[Buffer, tuple[int, int]] = {}
+    for buffer in program.buffers:
+        used = [
+            leaf.path[0]
+            for leaf in program.leaves
+            if any(program.buffer_of[a.array] is buffer for a in (leaf.op.target, *leaf.op.reads))
+        ]
+        if buffer.location == "register" and used:
+            held[buffer] = min(used), max(used)
+    return held
 
 
 def _aligned(size: int) -> int:

@@ -14,6 +14,7 @@ from dojo_core.program.tree import DTYPE_BYTES, Path
 from dojo_core.targets.snitch.assembly import F, Instruction, Label, X, encode, instruction
 
 SUFFIX = {"f64": ".d", "f32": ".s"}
+_FLOATS = {number: name for name, number in F.items()}
 _SCRATCH = ("t0", "t1", "t2")  # addresses and configuration values of a moment
 Line = Instruction | Label | str  # a text is a comment
 
@@ -101,6 +102,16 @@ class Listing:
                 "Keep fewer cells in registers."
             )
         return self.floats.popleft()
+
+    def float_registers(self, count: int, wanted: str) -> list[str]:
+        """Several, in a row where there is one: only such can be staggered."""
+        free = sorted(F[register] for register in self.floats)
+        for first in free:
+            if all(first + n in free for n in range(count)):
+                taken = [_FLOATS[first + n] for n in range(count)]
+                self.floats = deque(register for register in self.floats if register not in taken)
+                return taken
+        return [self.float_register(wanted) for _ in range(count)]
 
     def integer_register(self, wanted: str) -> str:
         if not self.integers:
