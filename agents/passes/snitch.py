@@ -8,6 +8,7 @@ unroll it").
 
 from __future__ import annotations
 
+from agents.passes.fusion import use_reciprocals
 from agents.passes.naive import naive
 from agents.passes.structure import leaf_of, only, scope_of
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -25,6 +26,7 @@ PARTIAL_SUMS = (4, 5, 6, 7, 8)
 
 def heuristic_on_snitch(sketch: Sketch) -> None:
     """Play the whole pass; moves that are refused are left out."""
+    use_reciprocals(sketch)  # a division is some eighty instructions here
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         leaf = leaf_of(sketch.program, provenance)
         if leaf is None or not leaf.scopes or not is_reduction(leaf, len(leaf.scopes) - 1):

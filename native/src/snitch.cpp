@@ -3,6 +3,7 @@
 // move, then the integer core issues; so nothing is seen in the cycle in which it was made.
 #include "snitch.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <deque>
@@ -26,12 +27,12 @@ struct Fault {
 };
 
 enum class Kind {
-  kLui, kAuipc, kAddi, kSlli, kSrli, kAndi, kAdd, kSub, kMul, kBranch, kJal, kJalr, kLoad, kStore,
+  kLui, kAuipc, kAddi, kSlli, kSrli, kSrai, kAndi, kAdd, kSub, kOr, kMul, kBranch, kJal, kJalr, kLoad, kStore,
   kConfigure, kStreamsOn, kStreamsOff, kRepeat, kFloat,
 };
 enum class Op {
   kAdd, kSub, kMul, kMin, kMax, kSign, kSignNot, kSignXor, kMadd, kMsub, kNmsub, kNmadd, kFromInteger, kWiden,
-  kNarrow, kToInteger, kLoad, kStore,
+  kNarrow, kToInteger, kEqual, kLoad, kStore,
 };
 
 struct Instruction {
@@ -65,10 +66,12 @@ Instruction decode(std::uint32_t w) {
       if (f3 == 7) { i.kind = Kind::kAndi; return i; }
       if (f3 == 1 && f7 == 0) { i.kind = Kind::kSlli, i.imm = rs2; return i; }
       if (f3 == 5 && f7 == 0) { i.kind = Kind::kSrli, i.imm = rs2; return i; }
+      if (f3 == 5 && f7 == 32) { i.kind = Kind::kSrai, i.imm = rs2; return i; }
       break;
     case 0x33:
       if (f3 == 0 && f7 == 0) { i.kind = Kind::kAdd; return i; }
       if (f3 == 0 && f7 == 32) { i.kind = Kind::kSub; return i; }
+      if (f3 == 6 && f7 == 0) { i.kind = Kind::kOr; return i; }
       if (f3 == 0 && f7 == 1) { i.kind = Kind::kMul; return i; }
       break;
     case 0x63:
@@ -115,6 +118,7 @@ Instruction decode(std::uint32_t w) {
           break;
         case 5: i.op = f3 == 0 ? Op::kMin : Op::kMax; break;
         case 8: i.op = i.narrow ? Op::kNarrow : Op::kWiden; break;
+        case 20: if (f3 != 2) unknown(w); i.op = Op::kEqual; break;
         case 26: i.op = Op::kFromInteger; break;
         case 28: if (!i.narrow || f3) unknown(w); i.op = Op::kToInteger; break;
         default: unknown(w);
@@ -128,9 +132,10 @@ Instruction decode(std::uint32_t w) {
 
 bool loads_or_stores(Op op) { return op == Op::kLoad || op == Op::kStore; }
 bool fused(Op op) { return op >= Op::kMadd && op <= Op::kNmadd; }
-bool two_operands(Op op) { return op <= Op::kSignXor || fused(op); }
+bool two_operands(Op op) { return op <= Op::kSignXor || fused(op) || op == Op::kEqual; }
 bool computes(Op op) { return op <= Op::kMax || fused(op); }
-bool bypasses(Op op) { return op == Op::kFromInteger || op == Op::kToInteger || op == Op::kWiden || op == Op::kNarrow; }
+bool to_core(Op op) { return op == Op::kToInteger || op == Op::kEqual; }
+bool bypasses(Op op) { return op == Op::kFromInteger || to_core(op) || op == Op::kWiden || op == Op::kNarrow; }
 
 int latency(Op op) {
   switch (op) {
@@ -211,18 +216,41 @@ struct Mover {
 };
 
 struct Entry {
-  Instruction instruction;
+  const Instruction* instruction = nullptr;
   std::uint32_t value = 0, pc = 0;  // address or integer operand that the core computed
   bool streams = false;
   std::uint64_t when = 0;           // the first cycle in which the FPU may take it
-  bool loop = false;                // a frep: the loop over the next `instruction.imm + 1` entries
+  bool loop = false;                // a frep: the loop over the next `instruction->imm + 1` entries
+};
+
+// What waits for the FPU, in order.
+class Ring {
+ public:
+  bool empty() const { return count_ == 0; }
+  std::size_t size() const { return count_; }
+  std::size_t instructions() const { return instructions_; }  // loops aside
+  const Entry& operator[](std::size_t n) const { return entries_[(first_ + n) % kEntries]; }
+  void push(const Entry& entry) {
+    entries_[(first_ + count_++) % kEntries] = entry;
+    instructions_ += !entry.loop;
+  }
+  void pop() {
+    instructions_ -= !entries_[first_].loop;
+    first_ = (first_ + 1) % kEntries;
+    --count_;
+  }
+
+ private:
+  static constexpr std::size_t kEntries = 64;  // the sequencer's, as many loops, and those on their way
+  std::array<Entry, kEntries> entries_;
+  std::size_t first_ = 0, count_ = 0, instructions_ = 0;
 };
 
 class Machine {
  public:
   Machine(const std::vector<std::uint32_t>& code, std::uint32_t base, const std::vector<Region>& regions,
           const std::array<std::uint32_t, 8>& arguments)
-      : words_(code), base_(base), pc_(base), regions_(regions) {
+      : words_(code), base_(base), pc_(base), regions_(regions), region_(&regions_.front()) {
     decoded_.resize(code.size());
     x_[1] = kReturn;
     for (int n = 0; n < 8; ++n) x_[10 + n] = arguments[n];
@@ -232,11 +260,20 @@ class Machine {
     try {
       while (!finished()) {
         if (now_ >= limit) throw Fault{"It did not return within " + std::to_string(limit) + " cycles."};
-        fpu();
-        for (int n = 0; n < kStreams; ++n) move(n);
+        core_wakes_ = now_;
+        const Why why = fpu();
+        bool moving = false;
+        for (int n = 0; n < kStreams; ++n) {
+          if (movers_[n].job) moving = true, move(n);
+        }
         if (!returned_) core();
         ++now_;
         port_taken_ = false;
+        // Where both only wait for a cycle that is known, nothing happens before the first of these.
+        if (why == Why::kLatency && !moving && !returned_) {
+          const std::uint64_t until = std::min({float_wakes_, core_wakes_, limit});
+          if (until > now_) result_.latency += until - now_, now_ = until;
+        }
       }
       for (int n = 0; n < kStreams; ++n) {
         if (movers_[n].job || !movers_[n].queue.empty()) {
@@ -251,7 +288,7 @@ class Machine {
   }
 
  private:
-  bool finished() {
+  bool finished() const {
     if (!returned_ || !ring_.empty()) return false;
     for (const Mover& mover : movers_) {
       if ((mover.job && mover.job->write) || (!mover.queue.empty() && mover.job && mover.job->write)) return false;
@@ -265,11 +302,17 @@ class Machine {
   // ------------------------------------------------------------------ memory
 
   std::uint8_t* memory(std::uint32_t address, std::uint32_t size, bool write) {
-    for (const Region& region : regions_) {
-      if (address >= region.base && address - region.base + size <= region.size) {
-        if (write && !region.writable) throw Fault{"It writes to " + region.name + ", which is only read."};
-        return region.data + (address - region.base);
+    const auto within = [&](const Region& region) {
+      return address >= region.base && address - region.base + size <= region.size;
+    };
+    if (!within(*region_)) {
+      for (const Region& region : regions_) {
+        if (within(region)) region_ = &region;
       }
+    }
+    if (within(*region_)) {
+      if (write && !region_->writable) throw Fault{"It writes to " + region_->name + ", which is only read."};
+      return region_->data + (address - region_->base);
     }
     const Region* near = nullptr;
     std::int64_t apart = std::numeric_limits<std::int64_t>::max();
@@ -365,49 +408,50 @@ class Machine {
 
   enum class Why { kIssued, kIdle, kLatency, kStarved };
 
-  void fpu() {
+  Why fpu() {
     const Why why = take();
     if (why == Why::kIssued) ++result_.issued;
-    if (returned_ && ring_.empty()) return;
+    if (returned_ && ring_.empty()) return why;
     if (why == Why::kIdle) ++result_.idle;
     if (why == Why::kLatency) ++result_.latency;
     if (why == Why::kStarved) ++result_.starved;
+    return why;
   }
 
   Why take() {
-    if (!ring_.empty() && ring_.front().loop && ring_.front().when <= now_ && !loop_) {
-      loop_ = ring_.front();
+    if (!ring_.empty() && ring_[0].loop && ring_[0].when <= now_ && !loop_) {
+      loop_ = ring_[0];
       iteration_ = 0, place_ = 0;
-      ring_.pop_front();
+      ring_.pop();
     }
     if (place_ >= ring_.size() || ring_[place_].when > now_ || ring_[place_].loop) return Why::kIdle;
-    const Entry entry = ring_[place_];
+    const Entry& entry = ring_[place_];
     fault_pc_ = entry.pc;
     const Why why = issue(entry);
     if (why != Why::kIssued) return why;
     if (!loop_) {
-      ring_.pop_front();
+      ring_.pop();
       return why;
     }
-    if (++place_ <= std::size_t(loop_->instruction.imm)) return why;
+    if (++place_ <= std::size_t(loop_->instruction->imm)) return why;
     place_ = 0;
     if (++iteration_ > loop_->value) {
-      ring_.erase(ring_.begin(), ring_.begin() + loop_->instruction.imm + 1);
+      for (int n = 0; n <= loop_->instruction->imm; ++n) ring_.pop();
       loop_.reset();
     }
     return why;
   }
 
   int staggered(int reg, int bit) const {
-    if (!loop_ || !(loop_->instruction.rd >> 1 & bit)) return reg;
-    return (reg + int(iteration_ % (std::uint32_t(loop_->instruction.funct) + 1))) & 31;
+    if (!loop_ || !(loop_->instruction->rd >> 1 & bit)) return reg;
+    return (reg + int(iteration_ % (std::uint32_t(loop_->instruction->funct) + 1))) & 31;
   }
 
   bool is_stream(const Entry& entry, int reg) const { return entry.streams && reg < kStreams; }
 
   // Nothing of an instruction takes effect before all of it can.
   Why issue(const Entry& entry) {
-    const Instruction& i = entry.instruction;
+    const Instruction& i = *entry.instruction;
     const int rd = staggered(i.rd, 1);
     int sources[3] = {-1, -1, -1};
     if (i.op == Op::kStore) {
@@ -421,7 +465,7 @@ class Machine {
     for (int n = 0; n < 3; ++n) {
       if (sources[n] < 0) continue;
       if (!is_stream(entry, sources[n])) {
-        if (float_ready_[sources[n]] > now_) return Why::kLatency;
+        if (float_ready_[sources[n]] > now_) return waiting_for(sources[n]);
         continue;
       }
       for (int m = 0; m < n; ++m) {
@@ -435,7 +479,7 @@ class Machine {
       if (mover.job && mover.job->write) throw Fault{"It reads a stream that is written."};
       if (mover.queue.empty() || mover.queue.front().when > now_) return Why::kStarved;
     }
-    const bool to_float = i.op != Op::kStore && i.op != Op::kToInteger;
+    const bool to_float = i.op != Op::kStore && !to_core(i.op);
     const bool to_stream = to_float && is_stream(entry, rd);
     if (to_stream) {
       Mover& mover = movers_[rd];
@@ -443,10 +487,15 @@ class Machine {
       if (i.op == Op::kLoad) throw Fault{"It loads into a stream register."};
       if (landed(mover) >= kFifo) return Why::kStarved;
     } else if (to_float && float_ready_[rd] > now_) {
-      return Why::kLatency;
+      return waiting_for(rd);
     }
     execute(entry, rd, sources, to_float, to_stream);
     return Why::kIssued;
+  }
+
+  Why waiting_for(int reg) {
+    float_wakes_ = float_ready_[reg];
+    return Why::kLatency;
   }
 
   // Results that wait to be written; those still in the FPU's pipeline take no place.
@@ -477,7 +526,7 @@ class Machine {
   }
 
   void execute(const Entry& entry, int rd, const int* sources, bool to_float, bool to_stream) {
-    const Instruction& i = entry.instruction;
+    const Instruction& i = *entry.instruction;
     const std::uint64_t a = operand(entry, sources[0]), b = operand(entry, sources[1]), c = operand(entry, sources[2]);
     std::uint64_t value = 0;
     if (computes(i.op)) ++result_.computed;
@@ -502,6 +551,10 @@ class Machine {
         x_[i.rd] = i.rd ? static_cast<std::uint32_t>(a) : 0;
         x_ready_[i.rd] = now_ + kToInteger;
         break;
+      case Op::kEqual:
+        x_[i.rd] = i.rd && (i.narrow ? bits_to<float>(a) == bits_to<float>(b) : bits_to<double>(a) == bits_to<double>(b));
+        x_ready_[i.rd] = now_ + kToInteger;
+        break;
       default: value = i.narrow ? arithmetic<float>(i, a, b, c) : arithmetic<double>(i, a, b, c);
     }
     if (!to_float) return;
@@ -515,12 +568,6 @@ class Machine {
   }
 
   // ------------------------------------------------------------------ integer core
-
-  std::size_t waiting() const {
-    std::size_t count = 0;
-    for (const Entry& entry : ring_) count += !entry.loop;
-    return count;
-  }
 
   const Instruction& fetch() {
     const std::uint32_t n = (pc_ - base_) / 4;
@@ -543,11 +590,14 @@ class Machine {
     const bool uses_rs1 = i.kind != Kind::kLui && i.kind != Kind::kAuipc && i.kind != Kind::kJal &&
                           i.kind != Kind::kStreamsOn && i.kind != Kind::kStreamsOff &&
                           (i.kind != Kind::kFloat || loads_or_stores(i.op) || i.op == Op::kFromInteger);
-    const bool uses_rs2 = i.kind == Kind::kAdd || i.kind == Kind::kSub || i.kind == Kind::kMul ||
-                          i.kind == Kind::kBranch || i.kind == Kind::kStore;
+    const bool uses_rs2 = i.kind == Kind::kAdd || i.kind == Kind::kSub || i.kind == Kind::kOr ||
+                          i.kind == Kind::kMul || i.kind == Kind::kBranch || i.kind == Kind::kStore;
     const bool to_integer = i.kind != Kind::kFloat && i.kind != Kind::kRepeat && i.kind != Kind::kBranch &&
                             i.kind != Kind::kStore;
-    if ((uses_rs1 && !ready(i.rs1)) || (uses_rs2 && !ready(i.rs2)) || (to_integer && !ready(i.rd))) return;
+    if (uses_rs1) core_wakes_ = std::max(core_wakes_, x_ready_[i.rs1]);
+    if (uses_rs2) core_wakes_ = std::max(core_wakes_, x_ready_[i.rs2]);
+    if (to_integer) core_wakes_ = std::max(core_wakes_, x_ready_[i.rd]);
+    if (core_wakes_ > now_) return;
     const std::uint32_t a = x_[i.rs1], b = x_[i.rs2];
     std::uint32_t next = pc_ + 4;
     switch (i.kind) {
@@ -557,6 +607,8 @@ class Machine {
       case Kind::kAndi: set(i.rd, a & i.imm); break;
       case Kind::kSlli: set(i.rd, a << i.imm); break;
       case Kind::kSrli: set(i.rd, a >> i.imm); break;
+      case Kind::kSrai: set(i.rd, static_cast<std::uint32_t>(static_cast<std::int32_t>(a) >> i.imm)); break;
+      case Kind::kOr: set(i.rd, a | b); break;
       case Kind::kAdd: set(i.rd, a + b); break;
       case Kind::kSub: set(i.rd, a - b); break;
       case Kind::kMul:
@@ -589,18 +641,21 @@ class Machine {
       case Kind::kStreamsOff: streams_ = false; break;
       case Kind::kRepeat: {
         if (i.imm < 0 || i.imm >= int(kRing)) throw Fault{"A frep repeats more instructions than the sequencer holds."};
-        Entry loop{i, a, pc_, false, now_ + 2, true};
-        ring_.push_back(loop);
+        if (ring_.size() - ring_.instructions() >= kRing) return;
+        ring_.push({&i, a, pc_, false, now_ + 2, true});
         break;
       }
       case Kind::kFloat: {
-        if (waiting() >= kRing + kSpill) return;
+        if (ring_.instructions() >= kRing + kSpill) {
+          core_wakes_ = std::numeric_limits<std::uint64_t>::max();  // the FPU takes one
+          return;
+        }
         const std::uint32_t value = loads_or_stores(i.op) ? a + i.imm : a;
-        if (i.op == Op::kToInteger && i.rd) {
+        if (to_core(i.op) && i.rd) {
           if (!ready(i.rd)) return;
           x_ready_[i.rd] = std::numeric_limits<std::uint64_t>::max();
         }
-        ring_.push_back({i, value, pc_, streams_, now_ + (bypasses(i.op) ? 1 : 2), false});
+        ring_.push({&i, value, pc_, streams_, now_ + (bypasses(i.op) ? 1 : 2), false});
         break;
       }
     }
@@ -612,16 +667,18 @@ class Machine {
   const std::vector<std::uint32_t>& words_;
   std::uint32_t base_, pc_;
   const std::vector<Region>& regions_;
+  const Region* region_;  // the one touched last
   std::vector<std::optional<Instruction>> decoded_;
   std::array<std::uint32_t, 32> x_{};
   std::array<std::uint64_t, 32> f_{}, x_ready_{}, float_ready_{};
   std::array<std::pair<std::uint64_t, std::uint8_t>, 64> port_{};  // who writes a result in which cycle
   std::array<Mover, kStreams> movers_;
-  std::deque<Entry> ring_;
+  Ring ring_;
   std::optional<Entry> loop_;
   std::uint32_t iteration_ = 0;
   std::size_t place_ = 0;
   std::uint64_t now_ = 0, multiplier_ = 0, loading_ = 0;
+  std::uint64_t float_wakes_ = 0, core_wakes_ = 0;  // the cycles for which FPU and core wait, as far as these are known
   std::uint32_t fault_pc_ = 0;
   bool streams_ = false, returned_ = false, port_taken_ = false;
   Result result_;

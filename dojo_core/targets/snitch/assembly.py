@@ -27,8 +27,9 @@ F = {name: number for number, name in enumerate(_F)}
 _NEAREST, _DYNAMIC = 0, 7  # rounding modes; what assemblers write where none is named
 
 # Mnemonic: opcode, funct3, funct7.
-_REGISTERS = {"add": (0x33, 0, 0), "sub": (0x33, 0, 32), "mul": (0x33, 0, 1)}
+_REGISTERS = {"add": (0x33, 0, 0), "sub": (0x33, 0, 32), "mul": (0x33, 0, 1), "or": (0x33, 6, 0)}
 _IMMEDIATES = {"addi": (0x13, 0), "andi": (0x13, 7), "lw": (0x03, 2), "fld": (0x07, 3), "flw": (0x07, 2)}
+_SHIFTS = {"slli": (1, 0), "srli": (5, 0), "srai": (5, 32)}  # funct3, funct7
 _STORES = {"sw": (0x23, 2), "fsd": (0x27, 3), "fsw": (0x27, 2)}
 _BRANCHES = {"beq": 0, "bne": 1, "blt": 4, "bge": 5}
 _FLOAT = {  # funct5, funct3
@@ -154,6 +155,9 @@ def _words(one: Instruction, at: int, labels: Mapping[str, int]) -> list[int]:
     if name in _REGISTERS:
         opcode, f3, f7 = _REGISTERS[name]
         return [_register(opcode, f3, f7, x(0), x(1), x(2))]
+    if name in _SHIFTS:
+        f3, f7 = _SHIFTS[name]
+        return [_immediate(0x13, f3, x(0), x(1), f7 << 5 | int(o[2]))]
     if name in _IMMEDIATES:
         opcode, f3 = _IMMEDIATES[name]
         memory = name not in ("addi", "andi")
@@ -176,6 +180,8 @@ def _words(one: Instruction, at: int, labels: Mapping[str, int]) -> list[int]:
             return [_register(0x53, f3, f7, x(0), f(1), rs2)]
         return [_register(0x53, f3, f7, f(0), x(1) if name.endswith(".w") else f(1), rs2)]
     base, kind = name[:-2], _FORMAT[name[-2:]]
+    if base == "feq":
+        return [_register(0x53, 2, 20 << 2 | kind, x(0), f(1), f(2))]
     if base == "fmv":
         return [_register(0x53, 0, 4 << 2 | kind, f(0), f(1), f(1))]
     if base in _FUSED:

@@ -34,7 +34,14 @@ from dojo_core.program.tree import (
     leaves,
 )
 from dojo_core.targets.snitch.assembly import F, Instruction, frep, scfgwi
-from dojo_core.targets.snitch.limits import MEMORY_BYTES, SnitchTarget, target
+from dojo_core.targets.snitch.elementary import (
+    LOWER_HALVES,
+    REGISTERS,
+    SCRATCH_BYTES,
+    SOFTWARE,
+    Elementary,
+)
+from dojo_core.targets.snitch.limits import MODEL_BYTES, SnitchTarget, target
 from dojo_core.targets.snitch.listing import SUFFIX, Listing, SnitchCode
 from dojo_core.targets.snitch.streams import (
     OLD,
@@ -50,11 +57,6 @@ from dojo_core.targets.snitch.streams import (
 BYTES = {"f64": 8, "f32": 4}
 _EXPONENTS = {"f64": 1023, "f32": 127}
 _WORD = range(-(2**31), 2**31)
-_MISSING = {
-    "/": "The FPU of Snitch has no divider in its default configuration",
-    "sqrt": "The FPU of Snitch has no square root in its default configuration",
-    "rsqrt": "The FPU of Snitch has no square root in its default configuration",
-}
 _BINARY = {"+": "fadd", "-": "fsub", "*": "fmul", "max": "fmax", "min": "fmin"}
 _FUNCTIONS = (*_BINARY, "neg", "abs", "fma")
 _ALIGNMENT = 64
@@ -73,28 +75,28 @@ class _Pointer:
     scopes: Path
 
 
-def generate(program: Program, memory: int = MEMORY_BYTES) -> SnitchCode:
+def generate(program: Program) -> SnitchCode:
     """The assembler text of a program, and its words. A product and the sum that it goes to are always one
-    instruction, which each policy allows. ``memory``: bytes that its arrays may take.
+    instruction, which each policy allows.
 
     Raises NotGeneratable, with a sentence, for dtypes, functions and marks that Snitch has no code for, and
-    where there are too few registers or the arrays do not fit the memory.
+    where there are too few registers or the model cannot hold the arrays.
     """
-    first = _Generator(program, target(), (), memory)
+    first = _Generator(program, target(), ())
     code = first.code()
     if not first.out.numbers:
         return code
     # Which numbers it needs is known once it is written: again, with these in registers from the start.
-    return _Generator(program, target(), tuple(first.out.numbers), memory).code()
+    return _Generator(program, target(), tuple(first.out.numbers)).code()
 
 
 class _Generator:
     """``numbers``: constants, by their text and dtype, that go into registers before all else."""
 
     def __init__(
-        self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...], memory: int
+        self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...]
     ) -> None:
-        self.program, self.limits, self.numbers, self.memory = program, limits, numbers, memory
+        self.program, self.limits, self.numbers = program, limits, numbers
         self.dtypes = dtypes_of(program)
         self.out = Listing()
         self.images: dict[
@@ -107,6 +109,7 @@ class _Generator:
         self.iterators: dict[int, str] = {}
         self.streamed: dict[tuple[Path, int], str] = {}  # in a region: stream register by operation and slot
         self.workspace_bytes = 0
+        self.scratch = ""  # the address of what functions in software have in memory, where there are any
         self._check()
 
     # ------------------------------------------------------------------ frame
@@ -128,9 +131,11 @@ class _Generator:
                 raise NotGeneratable(f"{buffer.name} lies in {buffer.location}: Snitch has {known}.")
         for leaf in program.leaves:
             function = _multiplied(leaf.op, self._dtype(leaf.op)).function
-            if function and function not in (*_FUNCTIONS, *BYTES):
-                message = _MISSING.get(function, f"The FPU of Snitch has no {function}")
-                raise NotGeneratable(f"{message}: this program cannot run on it.")
+            if function and function not in (*_FUNCTIONS, *SOFTWARE, *BYTES):
+                raise NotGeneratable(
+                    f"The FPU of Snitch has no {function}, and there is none in software here: "
+                    "this program cannot run on it."
+                )
             for scope in leaf.scopes:
                 if scope.mark and scope.mark not in self.limits.marks:
                     raise NotGeneratable(
@@ -141,13 +146,17 @@ class _Generator:
         program = self.program
         symbol = f"kernel_{program.name}"
         parameters = self._interface()
-        for buffer in program.buffers:
-            if buffer.location == "register":
-                self.cells[buffer.name] = [self.out.float_register(buffer.name) for _ in range(buffer.cells)]
         for value, dtype in self.numbers:
             self.out.constant(float(value), dtype)
+        for at in LOWER_HALVES if self.scratch else ():
+            self.out.emit("sw", "zero", at, self.scratch)
+        held = _nests_of_registers(program)
         for number, node in enumerate(program.body):
+            for buffer in (b for b, (first, _) in held.items() if first == number):
+                self.cells[buffer.name] = self.out.float_registers(buffer.cells, buffer.name)
             self._nest(node, (number,))
+            for buffer in (b for b, (_, last) in held.items() if last == number):
+                self.out.floats.extend(self.cells.pop(buffer.name))
         self.out.emit("ret")
         return self.out.finished(symbol, parameters, self.workspace_bytes)
 
@@ -166,14 +175,18 @@ class _Generator:
         for number, name in enumerate(parameters):
             self.bases[name] = (f"a{number}", 0)
         workspace = f"a{len(parameters)}"
+        if any(_multiplied(leaf.op, self._dtype(leaf.op)).function in SOFTWARE for leaf in program.leaves):
+            self.scratch = workspace
+            self.workspace_bytes = _aligned(SCRATCH_BYTES)
+            self.out.reserve((workspace, *REGISTERS))
         for buffer in program.buffers:
             if buffer.location != "register" and buffer.name not in self.bases:
                 self.bases[buffer.name] = (workspace, self.workspace_bytes)
-                self.workspace_bytes += -(-buffer.bytes // _ALIGNMENT) * _ALIGNMENT
+                self.workspace_bytes += _aligned(buffer.bytes)
         total = self.workspace_bytes + sum(b.bytes for b in program.buffers if b.name in parameters)
-        if total > self.memory:
+        if total > MODEL_BYTES:
             raise NotGeneratable(
-                f"Its arrays take {total:,} bytes; the memory of a Snitch cluster holds {self.memory:,}: "
+                f"Its arrays take {total:,} bytes; the model of a Snitch core holds {MODEL_BYTES:,}: "
                 "choose a smaller shape."
             )
         self.out.reserve({register for register, _ in self.bases.values()})
@@ -376,7 +389,8 @@ class _Generator:
 
     def _operation(self, written: Op, path: Path, above: tuple[Scope, ...]) -> None:
         op = _multiplied(written.substitute(self.images) if self.images else written, self._dtype(written))
-        if path not in self.explained:
+        first = path not in self.explained
+        if first:
             self.explained.add(path)
             self.out.comment(op_text(written), path)
         held = [c for c in op.guard if not c.form.is_constant]
@@ -391,11 +405,11 @@ class _Generator:
             self.out.emit("li", "t2", comparison.bound, path=path)
             unless = {"<": "bge", ">=": "blt", "==": "bne"}[comparison.relation]
             self.out.emit(unless, "t1", "t2", skip.name, path=path)
-        self._compute(op, path, above)
+        self._compute(op, path, above, first)
         if skip is not None:
             self.out.add(skip, path)
 
-    def _compute(self, op: Op, path: Path, above: tuple[Scope, ...]) -> None:
+    def _compute(self, op: Op, path: Path, above: tuple[Scope, ...], first: bool) -> None:
         dtype = self._dtype(op)
         from_dtype = {self.dtypes[a.array] for a in op.reads} - {dtype}
         if op.function in BYTES and op.function != dtype:
@@ -425,7 +439,10 @@ class _Generator:
                 value = sources[0]
                 if function or not op.accumulate:
                     value = free() if op.accumulate else result
-                    self._function(function, value, sources, converts, dtype, free, path)
+                    if function in SOFTWARE:
+                        self._software(function, value, sources, dtype, free, path, first)
+                    else:
+                        self._function(function, value, sources, converts, dtype, free, path)
                 if op.accumulate:
                     self.out.emit(f"{_BINARY[op.accumulate]}{suffix}", result, old, value, path=path)
             if stored and not register:
@@ -492,6 +509,27 @@ class _Generator:
             self.out.emit(f"fadd{suffix}", result, sources[0], self.out.constant(-0.0, dtype), path=path)
         else:
             self.out.emit(f"fmv{suffix}", result, sources[0], path=path)
+
+    def _software(
+        self,
+        function: str,
+        result: str,
+        sources: list[str],
+        dtype: str,
+        free: Callable[[], str],
+        path: Path,
+        first: bool,
+    ) -> None:
+        """A function that is computed in f64; ``first``: with a comment at each step, not so in copies."""
+        sequence = Elementary(self.out, self.scratch, free, path, explained=first)
+        if dtype == "f64":
+            sequence.write(function, result, sources)
+            return
+        wide = [free() for _ in sources]
+        for register, source in zip(wide, sources, strict=True):
+            self.out.emit("fcvt.d.s", register, source, path=path)
+        sequence.write(function, wide[0], wide)
+        self.out.emit("fcvt.s.d", result, wide[0], path=path)
 
     def _operand(
         self,
@@ -572,14 +610,33 @@ class _Generator:
 
 
 def _multiplied(op: Op, dtype: str) -> Op:
-    """A division by a power of two as the product that it is exactly equal to, where the dtype has both."""
+    """A division by a number as the product with its reciprocal, where that is a normal number of the dtype:
+    of a power of two the same, of others within a unit."""
     divisor = op.operands[-1]
-    if op.function != "/" or not isinstance(divisor, Number):
+    if op.function != "/" or not isinstance(divisor, Number) or not math.isfinite(divisor.value):
         return op
-    fraction, exponent = math.frexp(divisor.value)  # of a half: 2**(exponent - 1)
-    if abs(fraction) != 0.5 or abs(exponent - 1) > _EXPONENTS[dtype]:
+    _, exponent = math.frexp(divisor.value)
+    if not divisor.value or abs(exponent - 1) >= _EXPONENTS[dtype]:
         return op
     return replace(op, function="*", operands=(op.operands[0], Number(1 / divisor.value)))
+
+
+def _nests_of_registers(program: Program) -> dict[Buffer, tuple[int, int]]:
+    """The register buffers in order, each with the first and the last child of the root that uses it."""
+    held: dict[Buffer, tuple[int, int]] = {}
+    for buffer in program.buffers:
+        used = [
+            leaf.path[0]
+            for leaf in program.leaves
+            if any(program.buffer_of[a.array] is buffer for a in (leaf.op.target, *leaf.op.reads))
+        ]
+        if buffer.location == "register" and used:
+            held[buffer] = min(used), max(used)
+    return held
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _loops(scopes: Sequence[Scope]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from dojo_core.program.dependence import MemoryAccess, Witness, meeting
 from dojo_core.program.reaching import orders
 from dojo_core.program.tree import Leaf, Op, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault
+from dojo_core.targets.snitch.elementary import SOFTWARE
 from dojo_core.targets.snitch.streams import (
     REPEATABLE,
     Stream,
@@ -124,9 +125,13 @@ def _unrepeatable(program: Program, leaf: Leaf, streamed: bool) -> Fault | None:
     """Why the FPU cannot repeat an operation by itself."""
     op: Op = leaf.op
     if op.function not in REPEATABLE:  # 3
-        return _fault(
-            Code.REPEAT_FUNCTION, f"{op.function} is no instruction that the FPU repeats.", leaf.path
-        )
+        message = f"{op.function} is no instruction that the FPU repeats."
+        if op.function in SOFTWARE:
+            message = (
+                f"'{op.function}' is no instruction of the FPU but a sequence, with steps of the integer core in "
+                "it, which a hardware loop cannot hold. Put the operations around it in loops of their own."
+            )
+        return _fault(Code.REPEAT_FUNCTION, message, leaf.path)
     if len({program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}) > 1:  # 3
         return _fault(Code.REPEAT_FUNCTION, "A conversion is no instruction that the FPU repeats.", leaf.path)
     if op.guard:  # 3

@@ -11,6 +11,7 @@ from dojo_core.program.validity import Fault
 
 LABEL = "cycles on a calibrated model"  # what its numbers are
 MEMORY_BYTES = 128 * 1024  # the tightly coupled memory of a cluster, all of it for one core
+MODEL_BYTES = 64 * 1024 * 1024  # what the model holds: beyond a cluster's memory it moves no data
 
 
 @dataclass(frozen=True)

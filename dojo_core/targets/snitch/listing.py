@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dojo_core.codegen.code import NotGeneratable, Parameter
-from dojo_core.program.tree import Path
+from dojo_core.program.tree import DTYPE_BYTES, Path
 from dojo_core.targets.snitch.assembly import F, Instruction, Label, X, encode, instruction
 
 SUFFIX = {"f64": ".d", "f32": ".s"}
+_FLOATS = {number: name for name, number in F.items()}
 _SCRATCH = ("t0", "t1", "t2")  # addresses and configuration values of a moment
 Line = Instruction | Label | str  # a text is a comment
 
@@ -32,6 +33,11 @@ class SnitchCode:
     workspace_bytes: int
     words: tuple[int, ...]
 
+    @property
+    def bytes(self) -> int:
+        """Of all its arrays."""
+        return self.workspace_bytes + sum(DTYPE_BYTES[p.dtype] * math.prod(p.shape) for p in self.parameters)
+
 
 class Listing:
     """Lines in order, each with the node that it comes from; registers are handed out while there are any."""
@@ -43,6 +49,7 @@ class Listing:
         self.integers = deque(n for n in X if n[0] in "tsa" and n not in ("sp", "tp", *_SCRATCH))
         self.numbers: dict[tuple[str, str], str] = {}  # constants, by their text and dtype
         self.pool: list[int] = []  # those that lie behind the instructions
+        self.offsets: dict[int, int] = {}  # of those that are loaded where they are used
         self.labels = 0
 
     # ------------------------------------------------------------------ lines
@@ -96,6 +103,16 @@ class Listing:
             )
         return self.floats.popleft()
 
+    def float_registers(self, count: int, wanted: str) -> list[str]:
+        """Several, in a row where there is one: only such can be staggered."""
+        free = sorted(F[register] for register in self.floats)
+        for first in free:
+            if all(first + n in free for n in range(count)):
+                taken = [_FLOATS[first + n] for n in range(count)]
+                self.floats = deque(register for register in self.floats if register not in taken)
+                return taken
+        return [self.float_register(wanted) for _ in range(count)]
+
     def integer_register(self, wanted: str) -> str:
         if not self.integers:
             raise NotGeneratable(
@@ -129,6 +146,14 @@ class Listing:
 
     # ------------------------------------------------------------------ constants
 
+    def stored(self, value: float) -> int:
+        """The offset of a number among those behind the instructions, at the label ``constants``."""
+        bits = _bits(value)
+        if bits not in self.offsets:
+            self.offsets[bits] = 8 * len(self.pool)
+            self.pool.append(bits)
+        return self.offsets[bits]
+
     def constant(self, value: float, dtype: str) -> str:
         """The register that holds a number, from the kernel's first line on: what borrowed it before it was
         asked for would write over it, so all are to be asked for before the first line."""
@@ -148,7 +173,7 @@ class Listing:
         else:
             made = [instruction("la", "t0", "constants")]
             made += [instruction("fld", register, 8 * len(self.pool), "t0")]
-            self.pool.append(struct.unpack("<Q", struct.pack("<d", bits))[0])
+            self.pool.append(_bits(bits))
             if dtype == "f32":
                 made += [instruction("fcvt.s.d", register, register)]
         self.constants += [(one, None) for one in made]
@@ -172,7 +197,7 @@ def _shown(one: Line) -> str:
             comment += f", registers staggered by {int(one.operands[2]) + 1}"
     elif one.name in ("csrrsi", "csrrci"):
         comment = f"  # streams {'on' if one.name == 'csrrsi' else 'off'}"
-    elif one.name == "fmv.x.w":
+    elif one.name == "mv" and one.operands[0] == one.operands[1]:
         comment = "  # wait for the FPU"
     return f"    {one}{comment}"
 
@@ -185,6 +210,11 @@ def _configuration(register: int) -> str:
     if register < 10:
         return f"stride {register - 6}"
     return f"{'write' if register >= 28 else 'read'} from, {(register & 3) + 1} dims"
+
+
+def _bits(value: float) -> int:
+    bits: int = struct.unpack("<Q", struct.pack("<d", value))[0]
+    return bits
 
 
 def _double(bits: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,7 +22,8 @@ CODE, MEMORY = 0x1000, 0x10000000  # addresses of the code and of the cluster's 
 GUARD = 64  # bytes between arrays that belong to nobody
 LIMIT = 50_000_000  # cycles: some seconds of the model
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4}  # of a start program, of the largest element of the reference
-_START_LIMIT, _START_MEMORY = 10 * LIMIT, 2**26  # a start program is naive
+_START_LIMIT = 10 * LIMIT  # a start program is naive
+_SLOWER = 2  # times a start program's cycles that a program may take, where these are many
 _POISON = 0xFF  # bytes of what is not written yet: NaN
 _STORED = {"f64": np.float64, "f32": np.float32}
 
@@ -112,9 +113,12 @@ def judge(
     if isinstance(prepared, Verdict):
         message = f"The start program cannot be judged. {prepared.message}"
         return prepared if program.hash == start.hash else Verdict("refused", message)
-    run = None
+    run = prepared.run
+    if program.hash == start.hash or run is None:
+        return Verdict("ok", "", run)
+    limit = max(LIMIT, _SLOWER * run.cycles)
     for judgement in reversed(prepared.judgements):
-        outputs, run = execute(code, prepared.inputs(judgement, code))
+        outputs, run = execute(code, prepared.inputs(judgement, code), limit)
         if run.fault:
             return Verdict(_kind(run.fault), run.fault, run)
         for p, array in prepared.outputs(outputs):
@@ -127,10 +131,12 @@ def judge(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A start program's interface, and the sets of inputs with what results may be off by."""
+    """A start program's interface, the sets of inputs with what results may be off by, and its run on the
+    first of these."""
 
     parameters: tuple[Parameter, ...]
     judgements: Sequence[Judgement]
+    run: Run | None = None
 
     def inputs(self, judgement: Judgement, code: SnitchCode) -> dict[str, np.ndarray]:
         """By the names that a program has for them: moves may have renamed buffers."""
@@ -146,15 +152,14 @@ class _Prepared:
 
 @lru_cache(maxsize=16)
 def _prepared(start: Program, policy: str, seed: int) -> _Prepared | Verdict:
-    """A start program run on its inputs: what it is off by sets the tolerances. Its arrays may take more than
-    the memory holds, as a move may do without some of them. Raises NotGeneratable."""
-    code = generate(start, _START_MEMORY)
+    """A start program run on its inputs: what it is off by sets the tolerances. Raises NotGeneratable."""
+    code = generate(start)
     sets = input_sets(start, policy, tame=True)
     try:
         prepared = _Prepared(code.parameters, judgements(start.text, code.parameters, seed, sets, None))
     except Undefined as reason:
         return Verdict("refused", str(reason))
-    for judgement in prepared.judgements:
+    for judgement in reversed(prepared.judgements):
         outputs, run = execute(code, prepared.inputs(judgement, code), _START_LIMIT)
         if run.fault:
             return Verdict(_kind(run.fault), run.fault, run)
@@ -174,7 +179,7 @@ def _prepared(start: Program, policy: str, seed: int) -> _Prepared | Verdict:
             fault, _ = judgement.compared(p, array, 0.0)
             if fault is not None:
                 return Verdict(fault["status"], fault["message"], run)
-    return prepared
+    return replace(prepared, run=run)
 
 
 def _kind(fault: str) -> str:
