@@ -164,7 +164,10 @@ class Example:
 
 
 class Policy(nn.Module):
-    """Logits of changes, each in its context. A guide (guides.py) when it is called as one."""
+    """Logits of changes, each in its context; ``weigh`` is a guide (guides.py). ``lines``: the best line of
+    each problem that it was taught, from which the player takes moves (lines.py)."""
+
+    lines: tuple[tuple[str, ...], ...] = ()
 
     def __init__(self, reader: str = "ngrams", hidden: int = 96, dropout: float = 0.1) -> None:
         super().__init__()
