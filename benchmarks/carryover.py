@@ -27,8 +27,9 @@ from typing import Any
 from agents.agent import Budget, Proposals, Task
 from agents.passes import pass_moves
 from agents.perfllm.across.guides import Guide, Kinds
-from agents.perfllm.across.loop import Loop, Plan, game_of, listed, parsed, told
+from agents.perfllm.across.loop import Loop, Plan, game_of, listed, told
 from agents.perfllm.across.problem import Problem, spend
+from agents.perfllm.across.saved import parsed
 from agents.perfllm.across.search import Search
 from agents.players import agent_named
 from agents.timing import MachineTiming, Timing
@@ -41,7 +42,7 @@ from dojo_core.targets.cpu.measurer import Measurer
 
 FOLDS = Path(__file__).with_suffix(".toml")
 BUDGETS = (25, 50, 100, 300)
-AGENTS = ("perfllm", "sampling-edges", "random-edges")
+AGENTS = ("perfllm-scratch", "sampling-edges", "random-edges")
 OF_FOLD = ("policy", "policy-alone", "lines", "kinds")  # what they are hangs on what the fold taught
 PLAYERS = (*OF_FOLD, "blind", *AGENTS)
 BEGIN, END = "<!-- carryover: python -m benchmarks.carryover report -->", "<!-- end of carryover -->"

@@ -10,7 +10,7 @@ from agents.agent import Costs
 from agents.search.neighbours import edit_of_moves
 from agents.trail import Trail
 from dojo_core.game import Step
-from dojo_core.moves.core import Move, Refusal
+from dojo_core.moves.core import REGISTRY, Argument, Move, Refusal
 from dojo_core.moves.legality import all_candidates, outcome
 from dojo_core.moves.places import Place
 
@@ -19,7 +19,8 @@ GRAFTS = 0.6  # share of edits that take moves from another line
 WHOLE = 0.4  # share of grafts that take a line to its end, not some moves of it
 TRIES = 8  # places at which a move is tried that is not legal where it was
 NAMED = 3.0  # logits of a place for a move of another line: it names what the line's moves before it named,
-SIMILAR = 1.5  # and has the same number, depth or word
+SIMILAR = 1.5  # and has the same number or depth
+WORDS = ("location", "instruction", "algorithm", "mode")  # kinds of arguments that are the same anywhere
 
 Moves = Sequence[Move]
 
@@ -68,7 +69,8 @@ def _alike(trail: Trail, move: Move, names: dict[str, str], rng: random.Random) 
     """The line with a move more that is like another one; ``names``: what its arrays are called here, to
     which this move's are added."""
     context = trail.context()
-    logits = {other: _likeness(move, other, names) for other in all_candidates(context, (move.name,))}
+    alike = [other for other in all_candidates(context, (move.name,)) if _words(other) == _words(move)]
+    logits = {other: _likeness(move, other, names) for other in alike}
     noisy = {other: logit - math.log(-math.log(rng.random() or 0.5)) for other, logit in logits.items()}
     for other in sorted(noisy, key=noisy.__getitem__, reverse=True)[:TRIES]:
         result = outcome(context, other)
@@ -90,6 +92,12 @@ def _likeness(move: Move, other: Move, names: Mapping[str, str]) -> float:
         elif isinstance(here, Place | str):
             logit += NAMED * (names.get(_name(theirs), _name(theirs)) == _name(here))
     return logit
+
+
+def _words(move: Move) -> list[Argument]:
+    """The arguments that say what is done, not where."""
+    parameters = REGISTRY[move.name].parameters
+    return [a for p, a in zip(parameters, move.arguments, strict=False) if p.kind in WORDS]
 
 
 def _name(argument: Place | str) -> str:

@@ -7,6 +7,7 @@ was killed goes on: a teacher that ended is not run again, one that was cut off 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import random
@@ -19,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from agents.agent import Proposals
-from agents.perfllm import checkpoint
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Guide, kind_of
 from agents.perfllm.across.lines import minimised
 from agents.perfllm.across.policy import Example, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
+from agents.perfllm.across.saved import load, parsed, save
 from agents.perfllm.across.search import TEACHER, Position, Search, SearchSettings
 from agents.timing import Timing
 from agents.trail import Trail
@@ -32,7 +33,6 @@ from dojo_core import kernels
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.files import naming, write_text
 from dojo_core.game import Game
-from dojo_core.moves.core import Move
 from dojo_core.moves.notation import parse_move
 from dojo_core.package_data import data_path
 from dojo_core.targets.registry import target as target_named
@@ -95,6 +95,13 @@ class Loop:
     def __init__(self, plan: Plan, timing: Timing, folder: Path, again: bool = False) -> None:
         self.plan, self.folder = plan, folder
         folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (folder / "lock").open("a")  # held as long as this object lives, or its process
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"Another run goes on in {folder}: wait for it, or give another folder."
+            ) from None
         if again:
             for name in ("run.json", "rounds.jsonl"):
                 (folder / name).unlink(missing_ok=True)
@@ -198,7 +205,7 @@ class Loop:
         folder = self.folder / f"policy-{number}"
         known = load(folder)
         if known is not None:
-            return known, int(checkpoint.read(folder)[1]["examples"])  # type: ignore[index]
+            return known, known.examples
         reader = Policy(self.plan.reader).reader
         examples: list[Example] = []
         for (kernel, shape), entries in found.items():
@@ -210,9 +217,11 @@ class Loop:
                     self._examples[key] = made if self.plan.ranked else [replace(e, ranks=()) for e in made]
                 examples += self._examples[key]
         policy = trained(examples, self.plan.seed, self.plan.reader)
-        policy.lines = _best_lines(found)
-        save(policy, folder, {"examples": len(examples)})
-        return policy, len(examples)
+        policy.lines, policy.examples = _best_lines(found), len(examples)
+        save(policy, folder)
+        read = load(folder)  # rounded as a run that goes on reads it
+        assert read is not None
+        return read, len(examples)
 
 
 def told(entry: Entry) -> str:
@@ -223,23 +232,6 @@ def told(entry: Entry) -> str:
     faster = entry["start"] / entry["best"]
     name = f"{entry['kernel']} {entry['shape']}"
     return f"round {entry['round']}: {name} {faster:.2f} times as fast as its start"
-
-
-def save(policy: Policy, folder: Path, data: Mapping[str, Any]) -> None:
-    """Weights as safetensors, what they are as JSON."""
-    tensors = checkpoint.module_tensors("policy", policy)
-    checkpoint.write(folder, tensors, {"reader": policy.reads, "lines": policy.lines, **data})
-
-
-def load(folder: Path) -> Policy | None:
-    """A saved policy, None where there is none. Raises ValueError where it is damaged."""
-    saved = checkpoint.read(folder)
-    if saved is None:
-        return None
-    policy = Policy(saved[1]["reader"])
-    policy.lines = tuple(map(tuple, saved[1]["lines"]))
-    checkpoint.restore_module("policy", policy, saved[0])
-    return policy.eval()
 
 
 def _entries(path: Path) -> Iterator[Entry]:
@@ -278,11 +270,6 @@ def _best_lines(found: Mapping[Key, Sequence[Entry]]) -> tuple[tuple[str, ...], 
     """The best line of each problem that has one."""
     best = [_worth(entries)[:1] for entries in found.values()]
     return tuple(line.moves for lines in best for line in lines)
-
-
-def parsed(lines: Iterable[Sequence[str]]) -> list[list[Move]]:
-    """Lines of moves as the player takes them."""
-    return [list(map(parse_move, line)) for line in lines]
 
 
 def _different(ranked: Sequence[Position]) -> list[Position]:
