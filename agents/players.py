@@ -115,7 +115,7 @@ def _brought(builtin: Mapping[str, Agent]) -> dict[str, Agent]:
 _LEARNING = (
     Agent(
         "perfllm",
-        "a search guided by what was learned on other kernels of the target; where nothing was, perfllm-scratch",
+        "guided by what was learned on other kernels; for a target without that, perfllm-scratch",
         _knowing,
         version=f"{Settings().digest}-{weights.digest()}",
     ),
