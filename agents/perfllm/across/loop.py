@@ -259,7 +259,7 @@ def _worth(entries: Sequence[Entry]) -> list[Line]:
     lines = {tuple(each["moves"]): Line.of(each) for entry in entries for each in entry["lines"]}
     ranked = sorted(lines.values(), key=lambda line: (line.seconds, len(line.moves)))
     most = min(NEAR_BEST * _best(entries), WORTH * entries[0]["start"]) if entries else 0.0
-    kinds = {}
+    kinds: dict[tuple[str, ...], Line] = {}
     for line in ranked:
         if line.seconds <= most:
             kinds.setdefault(tuple(sorted(map(kind_of, line.moves))), line)

@@ -24,7 +24,7 @@ import numpy as np
 
 from agents.agent import Proposals, Thought
 from agents.perfllm.across.guides import Guide, alike
-from agents.perfllm.across.lines import edited, minimised
+from agents.perfllm.across.lines import edited, minimised, transplanted
 from agents.perfllm.actions import actions_in_turn
 from agents.trail import Trail
 from dojo_core.game import Step
@@ -50,7 +50,7 @@ class SearchSettings:
     novelty: float = 0.1  # share of walks that begin at a structure seldom visited, whatever its time
     explored: float = 0.2  # share of a guide's probability that is every kind's alike
     temperature: float = 1.0  # of the guide
-    edits: float = 0.5  # share of proposals that are edits of a line in the archive
+    edits: float = 0.75  # share of proposals that are edits of a line in the archive
     borrowed: float = 0.5  # share of grafts that take moves from other kernels' lines
     drift: float = 0.5  # how often an equal program of a structure replaces the one before
     minimising: bool = False  # each time that the best got better by 2%
@@ -105,6 +105,7 @@ class Search:
         for trail in (self.start, *self.seeds):
             [cost] = yield [trail]
             self._met(trail, cost)
+        yield from self._replay()
         idle = 0
         minimised_at = self.best
         while self.archive and idle < 200:
@@ -126,6 +127,16 @@ class Search:
     def best(self) -> float:
         """Seconds of the fastest program met; infinite where none works."""
         return min((position.cost for position in self.archive.values()), default=math.inf)
+
+    def _replay(self) -> Proposals:
+        """Every line of other kernels once, as a whole."""
+        parent = self.positions.get(self.start.program.hash)
+        if parent is None:
+            return
+        for line in self.rng.sample(self.lore, len(self.lore)):
+            trail = transplanted(self.start, line, self.rng)
+            if self._new(trail):
+                yield from self._tried(parent, trail, None)
 
     def _minimise(self) -> Proposals:
         """The best line without the moves that made nothing faster: shorter lines are better to edit."""
