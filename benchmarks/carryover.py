@@ -84,6 +84,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="of each player on each kernel")
     parser.add_argument("--players", nargs="+", choices=PLAYERS, default=list(PLAYERS))
     parser.add_argument("--shapes", type=int, default=3, help="of each kernel that is learned on")
+    parser.add_argument(
+        "--kernels", type=int, default=0, help="that are learned on, drawn from the fold's; 0: all of them"
+    )
     parser.add_argument("--blind", type=int, default=1000, help="programs of a teacher in the first round")
     parser.add_argument("--guided", type=int, default=300, help="programs of a teacher in each later round")
     parser.add_argument("--rounds", type=int, default=5, help="after the blind one, at most")
@@ -106,8 +109,11 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
     for name in options.folds:
         fold = folds()[name]
         for training in options.training_seeds:
+            kernels = fold.learned_on
+            if options.kernels:
+                kernels = tuple(random.Random(training).sample(kernels, options.kernels))
             plan = Plan.of(
-                fold.learned_on, options.shapes, target=options.target, seed=training, blind=options.blind,
+                kernels, options.shapes, target=options.target, seed=training, blind=options.blind,
                 guided=options.guided, rounds=options.rounds, reader=options.reader,
                 ranked=not options.no_ranks,
             )  # fmt: skip
