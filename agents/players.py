@@ -12,6 +12,7 @@ from agents.agent import Agent, Budget, Proposals, Strategy, Task
 from agents.llm import player as llm
 from agents.llm import settings as llm_settings
 from agents.passes import PASSES, Pass, pass_moves
+from agents.perfllm.across import weights
 from agents.perfllm.settings import VARIANTS, Settings
 from agents.search.cost_model import CostModel, Ranking, listening, load, model_file, ranked
 from agents.search.methods import annealing, sampling, uniform
@@ -71,6 +72,12 @@ def _learning(settings: Settings) -> Strategy:
     return strategy
 
 
+def _knowing(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+    from agents.perfllm.across.player import play  # with torch, whose import takes seconds
+
+    return play(task, budget, rng)
+
+
 MODEL = "+model"  # a search's name with this behind it: guided by the cost model
 SEARCHES = {
     each.name: each
@@ -105,10 +112,20 @@ def _brought(builtin: Mapping[str, Agent]) -> dict[str, Agent]:
     }
 
 
+_LEARNING = (
+    Agent(
+        "perfllm",
+        "guided by what was learned on other kernels; for a target without that, perfllm-scratch",
+        _knowing,
+        version=f"{Settings().digest}-{weights.digest()}",
+    ),
+    *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
+)
+LEARNING = tuple(agent.name for agent in _LEARNING)
 _OURS = (
     *(_of_pass(each) for each in PASSES.own.values()),
     *(search.agent() for search in SEARCHES.values()),
-    *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
+    *_LEARNING,
 )
 AGENTS: plugins.Extended[Agent] = plugins.Extended({agent.name: agent for agent in _OURS}, _brought)
 
@@ -150,7 +167,7 @@ def agent_groups() -> dict[str, list[Agent]]:
         kind = "Of packages"
         if name in PASSES:
             kind = "Passes: one program, nothing measured on the way"
-        elif name in VARIANTS:
+        elif name in LEARNING:
             kind = "Learning"
         elif name in searches:
             kind = "Searches: what they try next hangs on times"
@@ -171,7 +188,7 @@ def agent_named(name: str) -> Agent:
 
     Raises NoAgent, and NotInstalled.
     """
-    if name in VARIANTS:
+    if name in LEARNING:
         need("learn", f"The agent {name}")
     if name in AGENTS:
         return AGENTS[name]

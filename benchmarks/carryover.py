@@ -4,8 +4,9 @@
             on the kernels that the fold leaves out (carryover.toml), at equal numbers of programs measured
     report  the section of docs/perfllm.md from the file, without running anything
 
-Players: the fold's policy; the same player blind; the same weighing moves by how often their kinds stand in
-the lines that the policy was taught; agents by their names. The expert, the target's heuristic pass, is what
+Players: the fold's policy, which takes moves from the lines that it was taught too; the policy without those
+lines; the lines without the policy; moves weighed by how often their kinds stand in these lines; the same
+player blind; agents by their names. The expert, the target's heuristic pass, is what
 all are told as fractions of. Both parts go on: a loop from its folder, players from --out.
 """
 
@@ -28,6 +29,7 @@ from agents.passes import pass_moves
 from agents.perfllm.across.guides import Guide, Kinds
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed, told
 from agents.perfllm.across.problem import Problem, spend
+from agents.perfllm.across.saved import parsed
 from agents.perfllm.across.search import Search
 from agents.players import agent_named
 from agents.timing import MachineTiming, Timing
@@ -40,8 +42,9 @@ from dojo_core.targets.cpu.measurer import Measurer
 
 FOLDS = Path(__file__).with_suffix(".toml")
 BUDGETS = (25, 50, 100, 300)
-AGENTS = ("perfllm", "sampling-edges", "random-edges")
-PLAYERS = ("policy", "kinds", "blind", *AGENTS)
+AGENTS = ("perfllm-scratch", "sampling-edges", "random-edges")
+OF_FOLD = ("policy", "policy-alone", "lines", "kinds")  # what they are hangs on what the fold taught
+PLAYERS = (*OF_FOLD, "blind", *AGENTS)
 BEGIN, END = "<!-- carryover: python -m benchmarks.carryover report -->", "<!-- end of carryover -->"
 Run = dict[str, Any]
 
@@ -81,6 +84,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="of each player on each kernel")
     parser.add_argument("--players", nargs="+", choices=PLAYERS, default=list(PLAYERS))
     parser.add_argument("--shapes", type=int, default=3, help="of each kernel that is learned on")
+    parser.add_argument(
+        "--kernels", type=int, default=0, help="that are learned on, drawn from the fold's; 0: all of them"
+    )
     parser.add_argument("--blind", type=int, default=1000, help="programs of a teacher in the first round")
     parser.add_argument("--guided", type=int, default=300, help="programs of a teacher in each later round")
     parser.add_argument("--rounds", type=int, default=5, help="after the blind one, at most")
@@ -103,8 +109,11 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
     for name in options.folds:
         fold = folds()[name]
         for training in options.training_seeds:
+            kernels = fold.learned_on
+            if options.kernels:
+                kernels = tuple(random.Random(training).sample(kernels, options.kernels))
             plan = Plan.of(
-                fold.learned_on, options.shapes, target=options.target, seed=training, blind=options.blind,
+                kernels, options.shapes, target=options.target, seed=training, blind=options.blind,
                 guided=options.guided, rounds=options.rounds, reader=options.reader,
                 ranked=not options.no_ranks,
             )  # fmt: skip
@@ -130,19 +139,22 @@ def _tried(
     shapes = {kernel: s[0] for of in listed().values() for kernel, s in of.items()}
     known = {_identity(run) for run in read(options.out)}
     policy, kinds = loop.policy(), Kinds(line.moves for line in loop.taught())
-    guides: dict[str, Guide | None] = {"policy": policy.weigh, "kinds": kinds, "blind": None}
+    guides: dict[str, Guide | None] = {
+        "policy": policy.weigh, "policy-alone": policy.weigh, "lines": None, "kinds": kinds, "blind": None
+    }  # fmt: skip
+    lore = parsed(policy.lines)
     for seed in range(options.seeds):
         for kernel in fold.left_out:
             game = game_of(kernel, shapes[kernel], options.target)
             expert = expert_seconds(game, timing)
             for player in options.players:
                 # Neither the same player blind nor an agent hangs on what a fold taught.
-                of_fold = player in ("policy", "kinds")
+                of_fold = player in OF_FOLD
                 wanted = {
                     "scheme": fold.scheme if of_fold else "", "fold": fold.name if of_fold else "",
                     "training": training if of_fold else None, "target": options.target, "kernel": kernel,
                     "shape": shapes[kernel], "player": player, "seed": seed,
-                    "reader": options.reader if player == "policy" else "",
+                    "reader": options.reader if player.startswith("policy") else "",
                 }  # fmt: skip
                 if _identity(wanted) in known:
                     continue
@@ -151,7 +163,8 @@ def _tried(
                 rng = random.Random(f"{seed} {kernel}")
                 problem = Problem(game, timing)
                 if player in guides:
-                    search = Search(problem.start, rng, guides[player]).proposals()
+                    borrowed = lore if player in ("policy", "lines") else ()
+                    search = Search(problem.start, rng, guides[player], lore=borrowed).proposals()
                 else:
                     search = agent_named(player).strategy(Task(game), Budget(BUDGETS[-1]), rng)
                 best = spend(search, problem, BUDGETS[-1])
@@ -210,7 +223,7 @@ def section(runs: Sequence[Run], file: Path) -> str:
 def _by_player(runs: Sequence[Run]) -> dict[str, list[Run]]:
     players: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
-        name = run["player"] if run["player"] != "policy" else f"policy ({run['reader']})"
+        name = f"{run['player']} ({run['reader']})" if run["reader"] else run["player"]
         players[name].append(run)
     return players
 

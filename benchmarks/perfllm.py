@@ -66,8 +66,8 @@ ON_SNITCH = {
 }  # fmt: skip
 LEARNED_ON = {"softmax": "1024x512", "matmul": "128x128x128", "layernorm": "1024x512"}
 UNSEEN = {"rmsnorm": "1024x1024", "reducemean": "1024x2048", "bmm": "8x64x64x64", "swiglu": "1x32x128x128"}
-SEARCH = ("perfllm", "annealing-edges", "random-edges", "sampling-edges")
-ABLATIONS = ("perfllm", *perfllm_report.SWITCHED, *perfllm_report.PAPERS)
+SEARCH = ("perfllm-scratch", "annealing-edges", "random-edges", "sampling-edges")
+ABLATIONS = ("perfllm-scratch", *perfllm_report.SWITCHED, *perfllm_report.PAPERS)
 WITHOUT_NOISE = (
     *SEARCH, "perfllm-plain", "perfllm-single", "perfllm-flat", "perfllm-bag", "perfllm-blind",
 )  # fmt: skip
@@ -106,7 +106,7 @@ def main() -> None:
     elif options.part == "finals":
         time_finals(options.out / "runs.json")
     elif options.part == "alike":
-        agents = options.agents or ("perfllm", "perfllm-plain")
+        agents = options.agents or ("perfllm-scratch", "perfllm-plain")
         keep_alike(options.out / "alike.json", agents, names, options.budget)
     elif options.part == "learnable":
         keep_learnable(options.out / "learnable.json", names)
@@ -310,7 +310,7 @@ def transfer(path: Path, seeds: Sequence[int], budget: int, end: float | None) -
     rows: list[Run] = json.loads(path.read_text())["runs"] if path.exists() else []
     with opened() as records, Measurer(records) as measurer:
         for seed in seeds:
-            wanted = {"seed": seed, "budget": budget, "settings": settings_digest("perfllm"),
+            wanted = {"seed": seed, "budget": budget, "settings": settings_digest("perfllm-scratch"),
                       "fingerprint": measurer.machine.fingerprint}  # fmt: skip
             if any(wanted.items() <= row.items() for row in rows):
                 continue

@@ -113,7 +113,7 @@ def _compared(told: dict[str, Any], picture: Path, beside: Path) -> str:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for rival in (*RIVALS, *SWITCHED, PAPERS[0]):
-        lines += _ratio_row(runs, "perfllm", rival)
+        lines += _ratio_row(runs, "perfllm-scratch", rival)
     lines += _ratio_row(runs, *PAPERS)
     lines += [
         "",
@@ -139,7 +139,7 @@ def _compared(told: dict[str, Any], picture: Path, beside: Path) -> str:
 
 def _rivals(runs: Sequence[Run]) -> list[Run]:
     """Those of the picture: on one machine, for seconds are compared too."""
-    return [run for run in runs if run["agent"] in ("perfllm", *RIVALS)]
+    return [run for run in runs if run["agent"] in ("perfllm-scratch", *RIVALS)]
 
 
 def _times(runs: Sequence[Run]) -> str:
@@ -330,7 +330,7 @@ def write_found(folder: Path, measurer: Measurer) -> None:
     path = folder / "runs.json"
     if not path.exists():
         raise SystemExit(f"There is no {path}: run python -m benchmarks.perfllm search first.")
-    here = ("perfllm", measurer.machine.fingerprint)
+    here = ("perfllm-scratch", measurer.machine.fingerprint)
     runs = [
         run
         for run in newest(json.loads(path.read_text())["runs"])

@@ -10,10 +10,11 @@ import pytest
 from agents.perfllm.across import features
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Kinds, alike
-from agents.perfllm.across.lines import minimised
+from agents.perfllm.across.lines import minimised, transplanted
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed
 from agents.perfllm.across.policy import NgramReader, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
+from agents.perfllm.across.saved import load, save
 from agents.perfllm.across.search import Search, SearchSettings, structure
 from agents.perfllm.actions import actions_in_turn
 from agents.timing import CountTiming
@@ -72,6 +73,15 @@ def test_minimising_drops_what_made_nothing_faster() -> None:
     assert mul.seconds([left]) <= [cost]
 
 
+def test_moves_of_another_kernel_are_played_at_places_like_theirs() -> None:
+    line = ("split_scope s#1@0 4", "split_reduction s#1@1 ps", "unroll ps@0", "set_location ps register")
+    of_dot = list(map(parse_move, line))
+    gemv = problem("gemv", "4x8").start  # writes y, and has a scope more
+    played = {"; ".join(map(str, transplanted(gemv, of_dot, random.Random(n)).moves)) for n in range(12)}
+    assert "split_scope y#1@1 4; split_reduction y#1@1 py; unroll py@0" in played
+    assert not any("heap" in each for each in played)  # register is no place: another word is another move
+
+
 def test_features_read_what_moves_change_and_no_names() -> None:
     start = problem().start
     actions = list(actions_in_turn(start, random.Random(0)))
@@ -117,6 +127,20 @@ def test_a_policy_learns_the_moves_of_good_lines() -> None:
     assert actions[int(np.argmax(logits[1:]))][1] == "unroll z@1"
 
 
+def test_a_saved_policy_weighs_as_before_to_half_precision(tmp_path: Path) -> None:
+    mul = problem()
+    policy = trained(examples_of(mul.start, Line(1.0, ("unroll z@1",)), NgramReader(), 48), seed=0, epochs=2)
+    policy.lines, policy.examples = (("unroll z@1",),), 2
+    save(policy, tmp_path / "policy")
+    again = load(tmp_path / "policy")
+    assert again is not None and (again.lines, again.examples) == (policy.lines, 2)
+    actions = list(actions_in_turn(mul.start, random.Random(0)))
+    assert np.allclose(again.weigh(mul.start, actions), policy.weigh(mul.start, actions), atol=0.02)
+    table = (tmp_path / "policy" / "tensors.safetensors").stat().st_size
+    assert table < 200_000  # rows of n-grams that were never seen are left out
+    assert load(tmp_path / "nothing") is None
+
+
 def test_the_encoder_of_lines_reads_behind_the_same_interface() -> None:
     start = problem().start
     actions = list(actions_in_turn(start, random.Random(0)))
@@ -147,6 +171,9 @@ def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [json.dumps(e) for e in again.events()] == whole
     assert whole[:2] == first
     assert again.policy().reads == "ngrams" and again.taught()
+    with pytest.raises(ValueError, match="Another run goes on"):
+        Loop(plan, CountTiming(), tmp_path / "killed")
+    del again
     with pytest.raises(ValueError, match="holds another run"):
         Loop(Plan(plan.problems, "snitch", seed=1), CountTiming(), tmp_path / "killed")
 

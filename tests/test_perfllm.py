@@ -370,7 +370,7 @@ def test_our_own_encoder_plays_too(home):
 
 def test_all_variants_are_agents():
     assert set(VARIANTS) <= set(AGENTS)
-    assert not VARIANTS["perfllm-plain"][1].max_bellman and VARIANTS["perfllm"][1].max_bellman
+    assert not VARIANTS["perfllm-plain"][1].max_bellman and VARIANTS["perfllm-scratch"][1].max_bellman
 
 
 def test_exploration_fades_and_a_failed_program_ends_its_episode():

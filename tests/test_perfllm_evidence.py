@@ -39,11 +39,11 @@ def run(agent: str, seed: int, final: float, kernel: str = "softmax", **more):
 
 
 def test_ratios_are_paired_by_kernel_and_seed() -> None:
-    runs = [run("perfllm", 0, 1e-3), run("perfllm", 1, 2e-3), run("random-edges", 0, 3e-3)]
+    runs = [run("perfllm-scratch", 0, 1e-3), run("perfllm-scratch", 1, 2e-3), run("random-edges", 0, 3e-3)]
     told = {"softmax": [pytest.approx(math.log(3))]}
-    assert perfllm_report.ratios(runs, "perfllm", "random-edges") == told
+    assert perfllm_report.ratios(runs, "perfllm-scratch", "random-edges") == told
     elsewhere = run("random-edges", 1, 4e-3, fingerprint="g")
-    assert perfllm_report.ratios([*runs, elsewhere], "perfllm", "random-edges") == told, (
+    assert perfllm_report.ratios([*runs, elsewhere], "perfllm-scratch", "random-edges") == told, (
         "one machine, one pair"
     )
 
@@ -51,7 +51,7 @@ def test_ratios_are_paired_by_kernel_and_seed() -> None:
 def test_of_an_agent_only_its_last_form_counts_on_any_machine() -> None:
     old = [run("perfllm-flat", 0, 1e-3, settings="a"), run("perfllm-flat", 1, 1e-3, settings="a")]
     new = run("perfllm-flat", 0, 2e-3, settings="b", fingerprint="g")
-    first = run("perfllm", 0, 1e-3)
+    first = run("perfllm-scratch", 0, 1e-3)
     assert perfllm_report.newest([*old, first, new]) == [first, new]
 
 
@@ -60,16 +60,16 @@ def test_the_section_is_written_between_its_marks_and_says_what_the_files_say(tm
     folder.mkdir()
     page.write_text(f"before\n{perfllm_report.BEGIN}\nold\n{perfllm_report.END}\nafter\n")
     assert perfllm_report.NONE in perfllm_report.write(folder, page)
-    runs = [run("perfllm", 0, 9e-3)]  # replaced by a later run of the same
-    runs += [run(a, s, t) for s in (0, 1) for a, t in (("perfllm", 1e-3), ("random-edges", 2e-3))]
+    runs = [run("perfllm-scratch", 0, 9e-3)]  # replaced by a later run of the same
+    runs += [run(a, s, t) for s in (0, 1) for a, t in (("perfllm-scratch", 1e-3), ("random-edges", 2e-3))]
     runs += [run("perfllm-plain", 0, 4e-3)]
     (folder / "runs.json").write_text(json.dumps({"machines": {"f": "a machine"}, "runs": runs}))
     told = perfllm_report.write(folder, page)
     assert "| softmax 8x8 | 4 ms | 1 ms | 2 ms | 4 ms |" in told
-    assert "| perfllm against random-edges | 2.00 | 2.00 to 2.00 | 2/2 | 0.25 |" in told
-    assert "| perfllm against perfllm-plain | 4.00 |" in told
+    assert "| perfllm-scratch against random-edges | 2.00 | 2.00 to 2.00 | 2/2 | 0.25 |" in told
+    assert "| perfllm-scratch against perfllm-plain | 4.00 |" in told
     # alone it would have measured ten programs in 2 s, and thought for 2 s
-    assert "| perfllm | 2.5 | 50% | 50% |" in told
+    assert "| perfllm-scratch | 2.5 | 50% | 50% |" in told
     assert (folder / "search.png").exists() and "(evidence/search.png)" in told
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
@@ -145,13 +145,13 @@ def test_what_is_there_is_not_run_again(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr(perfllm, "_run", ran)
     file = tmp_path / "runs.json"
-    agents = ("perfllm", "random-edges")
+    agents = ("perfllm-scratch", "random-edges")
     with pytest.raises(KeyboardInterrupt):
         perfllm.search(file, agents, ["softmax"], range(2), 300, None)
     assert len(json.loads(file.read_text())["runs"]) == 2
     began.clear()
     perfllm.search(file, agents, ["softmax"], range(2), 300, None)
-    assert began == [("perfllm", 1), ("random-edges", 1)]
+    assert began == [("perfllm-scratch", 1), ("random-edges", 1)]
 
 
 def test_what_was_found_is_judged_by_its_times():

@@ -98,7 +98,10 @@ PAPER = Settings(
 )  # what the paper tells, on our encoder, our choice of actions and symlog
 
 VARIANTS: dict[str, tuple[str, Settings]] = {
-    "perfllm": ("reinforcement learning, a language model reading the program", Settings()),
+    "perfllm-scratch": (
+        "reinforcement learning within the run, a language model reading the program",
+        Settings(),
+    ),
     "perfllm-plain": (
         "the same with plain Q-learning: the sum of rewards, not the best",
         Settings(max_bellman=False),

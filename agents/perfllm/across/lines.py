@@ -2,58 +2,106 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from agents.agent import Costs
 from agents.search.neighbours import edit_of_moves
 from agents.trail import Trail
 from dojo_core.game import Step
-from dojo_core.moves.core import Argument, Move, Refusal
+from dojo_core.moves.core import REGISTRY, Argument, Move, Refusal
 from dojo_core.moves.legality import all_candidates, outcome
+from dojo_core.moves.places import Place
 
 NOTHING = 1.005  # a removal may cost so much over all: a cycle here and there is no reason for a move
-GRAFTS = 0.4  # share of edits that take moves from another line
-TRIES = 24  # places at which a move is tried that is not legal where it was
+GRAFTS = 0.6  # share of edits that take moves from another line
+WHOLE = 0.4  # share of grafts that take a line to its end, not some moves of it
+TRIES = 8  # places at which a move is tried that is not legal where it was
+NAMED = 3.0  # logits of a place for a move of another line: it names what the line's moves before it named,
+SIMILAR = 1.5  # and has the same number or depth
+WORDS = ("location", "instruction", "algorithm", "mode")  # kinds of arguments that are the same anywhere
+
+Moves = Sequence[Move]
 
 
-def edited(trail: Trail, others: Sequence[Trail], rng: random.Random) -> Trail | None:
-    """A line with an edit, or with the last moves of another line behind its own; None where that makes no
-    other program."""
-    donors = [other for other in others if other.steps]
-    if donors and rng.random() < GRAFTS:
-        return grafted(trail, rng.choice(donors), rng)
-    return edit_of_moves(trail, rng)
+def edited(trail: Trail, donors: Sequence[Moves], rng: random.Random) -> Trail | None:
+    """A line with an edit or two: moves of another line, of this kernel or any other, or one of its own
+    changed; None where that makes no other program."""
+    changed = trail
+    for _ in range(rng.choice((1, 1, 2))):
+        if donors and rng.random() < GRAFTS:
+            changed = grafted(changed, rng.choice(donors), rng)
+        else:
+            changed = edit_of_moves(changed, rng) or changed
+    return changed if changed.program.hash != trail.program.hash else None
 
 
-def grafted(trail: Trail, donor: Trail, rng: random.Random) -> Trail | None:
-    """The last moves of another line behind the first of this one, at places where they are legal."""
-    begin = rng.randrange(len(donor.steps))
-    before = trail if rng.random() < 0.5 else trail.upto(rng.randint(0, len(trail.steps)))
-    after = mended(before, donor.steps[begin:], rng)
-    return after if after.program.hash != trail.program.hash else None
+def grafted(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
+    """Some successive moves of another line within this one, at places where they are legal; what stays
+    legal of the rest is kept."""
+    begin = rng.randrange(len(donor)) if rng.random() < 0.6 else 0
+    end = len(donor) if rng.random() < WHOLE else rng.randint(begin + 1, len(donor))
+    at = len(trail.steps) if rng.random() < 0.5 else rng.randint(0, len(trail.steps))
+    after = transplanted(trail.upto(at), donor[begin:end], rng)
+    return after.replayed(trail.steps[at:]) if rng.random() < 0.7 else after
 
 
-def mended(trail: Trail, steps: Sequence[Step], rng: random.Random) -> Trail:
-    """The line with steps of another one more; one that is not legal is played at another place where a move
-    of its kind with its numbers is, or left out."""
-    for step in steps:
-        trail = trail.extended(step) or _elsewhere(trail, step.move, rng) or trail
+def transplanted(trail: Trail, moves: Moves, rng: random.Random) -> Trail:
+    """Moves of another line behind this one, each at a place that is like its own, drawn anew where that is
+    not legal, or left out. What arrays are called here is settled by the first move that names them."""
+    names: dict[str, str] = {}
+    for move in moves:
+        trail = _alike(trail, move, names, rng) or trail
     return trail
 
 
-def _elsewhere(trail: Trail, move: Move, rng: random.Random) -> Trail | None:
+def mended(trail: Trail, steps: Sequence[Step], rng: random.Random) -> Trail:
+    """The line with steps of another one more; one that is not legal is played at a place like its own where
+    a move of its kind is, or left out."""
+    names: dict[str, str] = {}
+    for step in steps:
+        trail = trail.extended(step) or _alike(trail, step.move, names, rng) or trail
+    return trail
+
+
+def _alike(trail: Trail, move: Move, names: dict[str, str], rng: random.Random) -> Trail | None:
+    """The line with a move more that is like another one; ``names``: what its arrays are called here, to
+    which this move's are added."""
     context = trail.context()
-    alike = [m for m in all_candidates(context, (move.name,)) if _numbers(m) == _numbers(move)]
-    rng.shuffle(alike)
-    for other in alike[:TRIES]:
-        if not isinstance(outcome(context, other), Refusal):
+    alike = [other for other in all_candidates(context, (move.name,)) if _words(other) == _words(move)]
+    logits = {other: _likeness(move, other, names) for other in alike}
+    noisy = {other: logit - math.log(-math.log(rng.random() or 0.5)) for other, logit in logits.items()}
+    for other in sorted(noisy, key=noisy.__getitem__, reverse=True)[:TRIES]:
+        result = outcome(context, other)
+        if not isinstance(result, Refusal) and result.hash != trail.program.hash:
+            for theirs, here in zip(move.arguments, other.arguments, strict=False):
+                if isinstance(theirs, Place | str) and isinstance(here, Place | str):
+                    names.setdefault(_name(theirs), _name(here))
             return trail.extended(Step(other, trail.born))
     return None
 
 
-def _numbers(move: Move) -> list[Argument]:
-    return [argument for argument in move.arguments if isinstance(argument, int)]
+def _likeness(move: Move, other: Move, names: Mapping[str, str]) -> float:
+    logit = 0.0
+    for theirs, here in zip(move.arguments, other.arguments, strict=False):
+        if isinstance(theirs, Place) and isinstance(here, Place):
+            logit += SIMILAR * ((theirs.number == here.number) + (theirs.depth == here.depth))
+        if isinstance(theirs, int):
+            logit += SIMILAR * (theirs == here)
+        elif isinstance(here, Place | str):
+            logit += NAMED * (names.get(_name(theirs), _name(theirs)) == _name(here))
+    return logit
+
+
+def _words(move: Move) -> list[Argument]:
+    """The arguments that say what is done, not where."""
+    parameters = REGISTRY[move.name].parameters
+    return [a for p, a in zip(parameters, move.arguments, strict=False) if p.kind in WORDS]
+
+
+def _name(argument: Place | str) -> str:
+    return argument.array if isinstance(argument, Place) else argument
 
 
 def minimised(trail: Trail, cost: float, rng: random.Random) -> Generator[list[Trail], Costs, Trail]:

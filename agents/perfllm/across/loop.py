@@ -7,6 +7,7 @@ was killed goes on: a teacher that ended is not run again, one that was cut off 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import random
@@ -19,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from agents.agent import Proposals
-from agents.perfllm import checkpoint
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
-from agents.perfllm.across.guides import Guide
+from agents.perfllm.across.guides import Guide, kind_of
 from agents.perfllm.across.lines import minimised
 from agents.perfllm.across.policy import Example, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
+from agents.perfllm.across.saved import load, parsed, save
 from agents.perfllm.across.search import TEACHER, Position, Search, SearchSettings
 from agents.timing import Timing
 from agents.trail import Trail
@@ -42,6 +43,7 @@ NEAR_BEST = 1.05  # of the fastest, a line that is taught takes no longer
 WORTH = 0.97  # of the start, a line that is taught takes at most so much
 ENOUGH = 1.02  # rounds end where teachers gain less, in the geometric mean
 
+Key = tuple[str, str]  # a kernel and its shape
 Entry = dict[str, Any]
 
 
@@ -93,6 +95,13 @@ class Loop:
     def __init__(self, plan: Plan, timing: Timing, folder: Path, again: bool = False) -> None:
         self.plan, self.folder = plan, folder
         folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (folder / "lock").open("a")  # held as long as this object lives, or its process
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"Another run goes on in {folder}: wait for it, or give another folder."
+            ) from None
         if again:
             for name in ("run.json", "rounds.jsonl"):
                 (folder / name).unlink(missing_ok=True)
@@ -111,13 +120,13 @@ class Loop:
     def events(self) -> Iterator[Entry]:
         """What was found, teacher by teacher and round by round; what an earlier part found comes first."""
         policy: Policy | None = None
-        found: dict[tuple[str, str], list[Entry]] = {}
+        found: dict[Key, list[Entry]] = {}
         for number in range(self.plan.rounds + 1):
             before = {problem: _best(entries) for problem, entries in found.items()}
             for problem in self.plan.problems:
                 entry = self._known("teacher", number, problem)
                 if entry is None:
-                    entry = self._write(self._teach(number, problem, policy, found.get(problem, ())))
+                    entry = self._write(self._teach(number, problem, policy, found))
                 found.setdefault(problem, []).append(entry)
                 yield entry
             gains = [math.log(best / _best(found[problem])) for problem, best in before.items()]
@@ -137,7 +146,7 @@ class Loop:
 
     def taught(self) -> list[Line]:
         """The lines that the last policy was taught."""
-        found: dict[tuple[str, str], list[Entry]] = {}
+        found: dict[Key, list[Entry]] = {}
         for entry in self._written:
             if entry["event"] == "teacher" and entry["round"] <= self._ended:
                 found.setdefault((entry["kernel"], entry["shape"]), []).append(entry)
@@ -148,7 +157,7 @@ class Loop:
         """The last round that has ended, −1 where none has."""
         return max((entry["round"] for entry in self._written if entry["event"] == "round"), default=-1)
 
-    def _known(self, event: str, number: int, problem: tuple[str, str] | None) -> Entry | None:
+    def _known(self, event: str, number: int, problem: Key | None) -> Entry | None:
         for entry in self._written:
             of = (entry["kernel"], entry["shape"]) if event == entry["event"] == "teacher" else None
             if (entry["event"], entry["round"], of) == (event, number, problem):
@@ -163,16 +172,18 @@ class Loop:
         return entry
 
     def _teach(
-        self, number: int, key: tuple[str, str], policy: Policy | None, earlier: Sequence[Entry]
+        self, number: int, key: Key, policy: Policy | None, found: Mapping[Key, Sequence[Entry]]
     ) -> Entry:
-        """One teacher: search from the start and from its earlier lines, then minimise the best."""
+        """One teacher: search from the start and from its earlier lines, with moves of the best lines of all
+        others; then minimise the best."""
         kernel, shape = key
         game = game_of(kernel, shape, self.plan.target)
         problem = Problem(game, self._timing, Costs(self.folder / "costs" / f"{kernel}-{shape}.jsonl"))
         rng = random.Random(f"{self.plan.seed} {number} {kernel} {shape}")
-        seeds = [problem.start.played(map(parse_move, line.moves)) for line in _worth(earlier)]
+        seeds = [problem.start.played(map(parse_move, line.moves)) for line in _worth(found.get(key, ()))]
+        lore = parsed(_best_lines({other: entries for other, entries in found.items() if other != key}))
         guide: Guide | None = None if policy is None else policy.weigh
-        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds)
+        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore)
         budget = self.plan.blind if policy is None else self.plan.guided
         best = spend(search.proposals(), problem, budget)
         lines = []
@@ -189,12 +200,12 @@ class Loop:
             "lines": [line.entry() for line in sorted(lines, key=lambda each: each.seconds)],
         }  # fmt: skip
 
-    def _learned(self, number: int, found: Mapping[tuple[str, str], Sequence[Entry]]) -> tuple[Policy, int]:
+    def _learned(self, number: int, found: Mapping[Key, Sequence[Entry]]) -> tuple[Policy, int]:
         """The policy after a round, trained anew on the best lines of all rounds; of how many examples."""
         folder = self.folder / f"policy-{number}"
         known = load(folder)
         if known is not None:
-            return known, int(checkpoint.read(folder)[1]["examples"])  # type: ignore[index]
+            return known, known.examples
         reader = Policy(self.plan.reader).reader
         examples: list[Example] = []
         for (kernel, shape), entries in found.items():
@@ -206,8 +217,11 @@ class Loop:
                     self._examples[key] = made if self.plan.ranked else [replace(e, ranks=()) for e in made]
                 examples += self._examples[key]
         policy = trained(examples, self.plan.seed, self.plan.reader)
-        save(policy, folder, {"examples": len(examples)})
-        return policy, len(examples)
+        policy.lines, policy.examples = _best_lines(found), len(examples)
+        save(policy, folder)
+        read = load(folder)  # rounded as a run that goes on reads it
+        assert read is not None
+        return read, len(examples)
 
 
 def told(entry: Entry) -> str:
@@ -218,22 +232,6 @@ def told(entry: Entry) -> str:
     faster = entry["start"] / entry["best"]
     name = f"{entry['kernel']} {entry['shape']}"
     return f"round {entry['round']}: {name} {faster:.2f} times as fast as its start"
-
-
-def save(policy: Policy, folder: Path, data: Mapping[str, Any]) -> None:
-    """Weights as safetensors, what they are as JSON."""
-    tensors = checkpoint.module_tensors("policy", policy)
-    checkpoint.write(folder, tensors, {"reader": policy.reads, **data})
-
-
-def load(folder: Path) -> Policy | None:
-    """A saved policy, None where there is none. Raises ValueError where it is damaged."""
-    saved = checkpoint.read(folder)
-    if saved is None:
-        return None
-    policy = Policy(saved[1]["reader"])
-    checkpoint.restore_module("policy", policy, saved[0])
-    return policy.eval()
 
 
 def _entries(path: Path) -> Iterator[Entry]:
@@ -256,11 +254,22 @@ def _best(entries: Sequence[Entry]) -> float:
 
 
 def _worth(entries: Sequence[Entry]) -> list[Line]:
-    """The best lines of a problem, of all rounds: near the fastest, and faster than the start."""
+    """The best lines of a problem, of all rounds: near the fastest, and faster than the start; of those that
+    have the same kinds of moves one, since they teach the same."""
     lines = {tuple(each["moves"]): Line.of(each) for entry in entries for each in entry["lines"]}
     ranked = sorted(lines.values(), key=lambda line: (line.seconds, len(line.moves)))
     most = min(NEAR_BEST * _best(entries), WORTH * entries[0]["start"]) if entries else 0.0
-    return [line for line in ranked if line.seconds <= most][:KEPT]
+    kinds: dict[tuple[str, ...], Line] = {}
+    for line in ranked:
+        if line.seconds <= most:
+            kinds.setdefault(tuple(sorted(map(kind_of, line.moves))), line)
+    return list(kinds.values())[:KEPT]
+
+
+def _best_lines(found: Mapping[Key, Sequence[Entry]]) -> tuple[tuple[str, ...], ...]:
+    """The best line of each problem that has one."""
+    best = [_worth(entries)[:1] for entries in found.values()]
+    return tuple(line.moves for lines in best for line in lines)
 
 
 def _different(ranked: Sequence[Position]) -> list[Position]:

@@ -65,7 +65,7 @@ def _bags(table: nn.EmbeddingBag, bags: Sequence[Bag]) -> Tensor:
 
 def _table(size: int) -> nn.EmbeddingBag:
     table = nn.EmbeddingBag(BUCKETS, size, mode="sum")
-    nn.init.normal_(table.weight, std=0.05)
+    nn.init.zeros_(table.weight)  # an n-gram that no example has says nothing: random vectors would be noise
     return table
 
 
@@ -164,7 +164,11 @@ class Example:
 
 
 class Policy(nn.Module):
-    """Logits of changes, each in its context. A guide (guides.py) when it is called as one."""
+    """Logits of changes, each in its context; ``weigh`` is a guide (guides.py). ``lines``: the best line of
+    each problem that it was taught, from which the player takes moves (lines.py)."""
+
+    lines: tuple[tuple[str, ...], ...] = ()
+    examples = 0  # that it was taught
 
     def __init__(self, reader: str = "ngrams", hidden: int = 96, dropout: float = 0.1) -> None:
         super().__init__()

@@ -24,14 +24,16 @@ import numpy as np
 
 from agents.agent import Proposals, Thought
 from agents.perfllm.across.guides import Guide, alike
-from agents.perfllm.across.lines import edited, minimised
+from agents.perfllm.across.lines import edited, minimised, transplanted
 from agents.perfllm.actions import actions_in_turn
 from agents.trail import Trail
 from dojo_core.game import Step
+from dojo_core.moves.core import Move
 from dojo_core.moves.notation import parse_move
+from dojo_core.moves.places import scopes
 from dojo_core.program.tree import Program
 
-STOP = 0  # the number of this action in every position
+ELITE = 8  # so many of the fastest structures
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,17 @@ class SearchSettings:
     first_moves: int = 24  # of such a walk, at most
     moves: int = 4  # of any other
     sharpness: float = 3.0  # a structure twice as slow is gone on from 8 times less often
+    elite: float = 0.3  # share of walks and edits that begin at one of the fastest structures, each alike
     novelty: float = 0.1  # share of walks that begin at a structure seldom visited, whatever its time
     explored: float = 0.2  # share of a guide's probability that is every kind's alike
     temperature: float = 1.0  # of the guide
-    edits: float = 0.2  # share of proposals that are edits of a line in the archive
+    edits: float = 0.75  # share of proposals that are edits of a line in the archive
+    borrowed: float = 0.5  # share of grafts that take moves from other kernels' lines
     drift: float = 0.5  # how often an equal program of a structure replaces the one before
     minimising: bool = False  # each time that the best got better by 2%
 
 
-TEACHER = SearchSettings(novelty=0.2, edits=0.5, minimising=True)
+TEACHER = SearchSettings(novelty=0.2, edits=0.9, minimising=True)
 
 
 Order = Iterator[tuple[str | None, float]]  # actions to be tried, None to stop, with their probabilities
@@ -72,12 +76,13 @@ class Position:
 
 def structure(program: Program) -> tuple[object, ...]:
     """What programs of one structure share: how many temporary arrays lie where, how many operations
-    accumulate, which marks there are. Counts end at three."""
+    accumulate, how many scopes have which mark. Counts end at three."""
     outside = {*program.inputs, *program.outputs}
     homes = Counter(b.location for b in program.buffers if not outside.intersection(b.arrays))
     accumulating = sum(bool(leaf.op.accumulate) for leaf in program.leaves)
-    marks = frozenset(scope.mark for leaf in program.leaves for scope in leaf.scopes)
-    return tuple(sorted((h, min(n, 3)) for h, n in homes.items())), min(accumulating, 3), marks
+    marks = Counter(scope.mark for _, scope, _ in scopes(program) if scope.mark)
+    counts = (tuple(sorted((what, min(n, 3)) for what, n in of.items())) for of in (homes, marks))
+    return *counts, min(accumulating, 3)
 
 
 @dataclass
@@ -90,6 +95,7 @@ class Search:
     settings: SearchSettings = field(default_factory=SearchSettings)
     hear: Callable[[Thought], None] = lambda thought: None
     seeds: Iterable[Trail] = ()  # lines that are known already
+    lore: Sequence[Sequence[Move]] = ()  # good lines of other kernels, to take moves from
     positions: dict[str, Position] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     archive: dict[tuple[object, ...], Position] = field(default_factory=dict)
@@ -99,6 +105,7 @@ class Search:
         for trail in (self.start, *self.seeds):
             [cost] = yield [trail]
             self._met(trail, cost)
+        yield from self._replay()
         idle = 0
         minimised_at = self.best
         while self.archive and idle < 200:
@@ -121,6 +128,16 @@ class Search:
         """Seconds of the fastest program met; infinite where none works."""
         return min((position.cost for position in self.archive.values()), default=math.inf)
 
+    def _replay(self) -> Proposals:
+        """Every line of other kernels once, as a whole."""
+        parent = self.positions.get(self.start.program.hash)
+        if parent is None:
+            return
+        for line in self.rng.sample(self.lore, len(self.lore)):
+            trail = transplanted(self.start, line, self.rng)
+            if self._new(trail):
+                yield from self._tried(parent, trail, None)
+
     def _minimise(self) -> Proposals:
         """The best line without the moves that made nothing faster: shorter lines are better to edit."""
         best = self.ranked()[0]
@@ -139,8 +156,9 @@ class Search:
         parent = self._drawn()
         if parent is None:
             return
-        others = [position.trail for position in self.archive.values()]
-        trail = edited(parent.trail, others, self.rng)
+        own = [position.trail.moves for position in self.archive.values() if position.trail.steps]
+        borrows = self.lore and self.rng.random() < self.settings.borrowed
+        trail = edited(parent.trail, self.lore if borrows else own, self.rng)
         if trail is not None and len(trail.steps) <= self.settings.most_moves and self._new(trail):
             yield from self._tried(parent, trail, None)
 
@@ -206,7 +224,10 @@ class Search:
         champions = [position for position in self.archive.values() if position.left > 1e-9]
         if not champions:
             return None
-        if self.rng.random() < self.settings.novelty:
+        if self.rng.random() < self.settings.elite:
+            champions = sorted(champions, key=lambda p: (p.cost, len(p.trail.steps)))[:ELITE]
+            weights = [1.0] * len(champions)
+        elif self.rng.random() < self.settings.novelty:
             weights = [1.0 / (1 + position.visits) ** 2 for position in champions]
         else:
             least = min(position.cost for position in champions)

@@ -1,0 +1,22 @@
+"""PerfLLM with what it knows of other kernels: a target's policy guides the search, and lends it lines."""
+
+from __future__ import annotations
+
+import random
+
+from agents.agent import Budget, Proposals, Task
+from agents.perfllm import agent as scratch
+from agents.perfllm.across.saved import parsed, shipped
+from agents.perfllm.across.search import Search
+from agents.perfllm.settings import Settings
+from agents.trail import Trail
+
+
+def play(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+    """Search as a target's policy guides it; where there is none for the target, learn from nothing."""
+    policy = shipped(task.game.target)
+    if policy is None:
+        yield from scratch.play(task, budget, rng, Settings())
+        return
+    start = Trail.at(task.game)
+    yield from Search(start, rng, policy.weigh, hear=task.hear, lore=parsed(policy.lines)).proposals()
