@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.playing import Way, entries, expect, until_it_rests
+from tests.browser.playing import Way, expect, until_it_rests
 from tests.browser.test_library import taken
 
 
