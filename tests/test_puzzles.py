@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,10 +14,12 @@ from typer.testing import CliRunner
 from agents.cli import app
 from agents.puzzles.sources import NoSource, sources
 from agents.puzzles.tries import tries
+from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.measure.speed import Speed
 from dojo_core.opening import named_game
 from dojo_core.program.expressions import TextError
+from dojo_core.program.tree import Program
 from dojo_core.school import practice
 from dojo_core.school.check import check, played, unreached
 from dojo_core.school.daily import PUZZLES_FOLDER, daily
@@ -39,7 +42,7 @@ from dojo_core.school.school import LESSONS_FOLDER, School, open_school
 from dojo_core.school.tutoring import Tutor, TutoringSession
 from dojo_core.service import Service
 from dojo_core.service.wiring import KernelLibrary, RecordStore
-from dojo_core.study.times import times_file, write_times
+from dojo_core.study.times import Times, times_file, write_times
 from dojo_core.targets.cpu import limits
 from dojo_core.targets.cpu.processor import known
 from tests.stand_ins import Bench
@@ -88,6 +91,28 @@ def mined(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(file: Path) -> Lesson:
     return read_lesson(file.read_text(), file)
+
+
+@pytest.mark.parametrize(("faster", "asked"), [((2.1, 2.0), 2.0), ((2.0, 1.7), 1.7), ((2.0, 1.0), None)])
+def test_of_what_is_timed_twice_the_same_moves_have_to_be_right_again(
+    faster: tuple[float, float], asked: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = iter(faster)
+
+    def timed(_: Miner, game: Game, program: Program, ends: Sequence[Program]) -> dict[str, Speed]:
+        fast = next(looks)
+        told = {end.hash: Speed(1.0, 0.98, 1.02) for end in ends}
+        return told | {ends[0].hash: Speed(fast, 0.99 * fast, 1.01 * fast)}
+
+    monkeypatch.setattr(Miner, "_timed", timed)
+    game = named_game("add", "8x32", "cpu", "reassoc")
+    rows: dict[str, dict[str, list[Any]]] = {game.start.hash: {}}  # a candidate whose moves have no times
+    source = Source("a game", game, (Times("a" * 16, "A machine", "2026-11-27", speeds=rows),))
+    miner = Miner(twice=True)
+    found = [puzzle.asked for puzzle in miner.mine(source, 1)]
+    miner.close()
+    assert found == ([] if asked is None else [pytest.approx(asked, rel=0.05)])
+    assert next(looks, None) is None
 
 
 def test_what_was_mined_is_a_sound_step_that_tells_where_it_comes_from(mined: Path) -> None:

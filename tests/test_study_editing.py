@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from dojo_core.game import Game
+from dojo_core.measure.exclusive import announcer
 from dojo_core.measure.records import Records
 from dojo_core.program.expressions import TextError
 from dojo_core.service.service import Service
@@ -215,6 +217,18 @@ def test_files_are_written_over_only_by_who_knows_them(tmp_path: Path) -> None:
     studies.delete(first.name)
     assert studies.names() == ["two-loops-2"] and list(studies.folder.glob("deleted/*-two-loops.md"))
     assert folder_of(tmp_path, "browser:b", local=False) != studies.folder
+
+
+def test_whom_a_work_waits_for_is_told_with_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcer, "say", announcer.say)
+    file = tmp_path / "two.md"
+    work._keep(work.BUILDING, file, work.Progress("running", 3, 9), os.getpid())
+    work.tell_of_waiting(work.BUILDING, file)
+    announcer.say("Waiting for the measuring lock: held by `dojo app`.")
+    told = work.progress_of(work.BUILDING, file)
+    assert (told.state, told.done, told.total) == ("running", 3, 9) and told.message.startswith("Waiting")
 
 
 def test_times_go_on_from_what_an_ended_process_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,9 @@ def mine(
     count: Annotated[int, typer.Option("--count", min=1, max=40, help="So many puzzles at most.")] = 20,
     each: Annotated[int, typer.Option("--each", min=1, help="So many of one game at most.")] = 2,
     target: Annotated[str, typer.Option("--target", help="For what names no target.")] = DEFAULT_TARGET,
+    twice: Annotated[
+        bool, typer.Option("--twice", help="Time what was found once more, and keep what holds again.")
+    ] = False,
 ) -> None:
     """Mine puzzles of one move: positions where few moves gain, and all others clearly less.
 
@@ -87,7 +90,7 @@ def mine(
         err.print(escape(words), style="dim", soft_wrap=True)
 
     found: list[Puzzle] = []
-    miner = Miner(gain, looking)
+    miner = Miner(gain, looking, twice)
     try:
         for name in names:
             for source in sources(name, target):

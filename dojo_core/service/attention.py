@@ -16,6 +16,7 @@ from dojo_core.service.changes import copied
 from dojo_core.service.courtesy import Courtesy
 from dojo_core.service.hints import Advise, Adviser, Hint, measured_hint
 from dojo_core.service.lanes import Lanes
+from dojo_core.service.memory import Tidying
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import Task
 from dojo_core.service.scout import Scout
@@ -82,9 +83,11 @@ class Attention:
         self._analyses = Analyses()
         self.courtesy = Courtesy()
         self._scout = Scout()
+        self._tidying = Tidying()
 
     def close(self) -> None:
         self._scout.close()
+        self._tidying.close()
 
     def analysis(self, game: Game, program: Program) -> Analysis:
         """What can be said of a program under a game's rules."""
@@ -120,7 +123,9 @@ class Attention:
                     self._late(player, table, analysis, "profile", tell)
         if moved:
             player.expect()
-            self._scout.add(lambda: self._explore(player, table, analysis))
+            self._tidying.played()
+            explore = partial(self._explore, player, table, analysis)
+            self._scout.add(f"{player.id} explores", explore, partial(player.arrived, False))
         return analysis
 
     def remember(self, table: Table, hashes: Sequence[str]) -> None:
@@ -295,7 +300,8 @@ class Attention:
                     player.hint = Hint(at, "waiting")
                     player.expect()
                     copy = copied(table.game)
-                    self._scout.add(lambda: self._ask(player, copy, adviser))
+                    ask = partial(self._ask, player, copy, adviser)
+                    self._scout.add(f"{player.id} asks", ask, partial(player.arrived, False))
                     return
             player.hint = hint or Hint(at, "none")
 

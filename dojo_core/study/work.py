@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.faults import text_fault
 from dojo_core.files import replace_text, trouble_text
 from dojo_core.launch import module_command
+from dojo_core.measure.exclusive import announcer
 from dojo_core.program.expressions import TextError
 from dojo_core.study.study import Study, read_study
 from dojo_core.study.times import (
@@ -45,8 +46,8 @@ NICENESS = 5  # of who builds a page: the app answers meanwhile
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a work is: ``state`` is none, running, stopped, done or failed (``message``). ``times``: what a
-    process that takes them has."""
+    """How far a work is: ``state`` is none, running, stopped, done or failed. ``message``: why it failed, or
+    whom it waits for. ``times``: what a process that takes them has."""
 
     state: str = "none"
     done: int = 0
@@ -135,6 +136,18 @@ def _begun(study: Path, key: str, again: bool) -> Times | None:
     return next((times for times in every if times.key == key), None)
 
 
+def tell_of_waiting(what: str, study: Path) -> None:
+    """From now on this process says whom it waits for with how far it is, until the next position is done.
+
+    Building measures nothing, but compiles the assembly, which stays away from what others measure.
+    """
+
+    def say(sentence: str) -> None:
+        _keep(what, study, replace(progress_of(what, study), state="running", message=sentence), os.getpid())
+
+    announcer.say = say
+
+
 def take_times(file: Path, again: bool) -> None:
     """Take the times of a study's file. Raises TextError."""
     from dojo_core.study.limits import limits_of
@@ -181,6 +194,7 @@ def _positions(study: Study) -> int:
 
 def main() -> None:
     what, file, again = sys.argv[1], Path(sys.argv[2]), "--again" in sys.argv[3:]
+    tell_of_waiting(what, file)
     try:
         if what == TIMING:
             take_times(file, again)

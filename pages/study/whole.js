@@ -72,23 +72,22 @@ class WholeView {
 
   drawTiming({ state, done, total, message }) {
     const tell = (kind, fields) => () => this.panel.tell(kind, fields);
-    if (state === "running") {
-      return el("div", { class: "row" }, el("progress", { max: total || 1, value: done, "aria-label": "Positions timed" }),
-        el("span", { role: "status" }, total ? `${done} of ${plural(total, "position")}: it goes on when you leave.` : "Beginning…"),
-        el("button", { class: "small", type: "button", onclick: tell("stop") }, "Stop"));
-    }
+    if (state === "running") return this.underWay("Positions timed", done, total, message, tell("stop"));
     return el("div", {}, state === "failed" ? el("p", { class: "told refused" }, `No times: ${message}`) : "",
       el("div", { class: "row" }, el("button", { class: "small", type: "button", onclick: tell("time", { again: false }) }, state === "stopped" ? `Go on (${done} of ${total} are timed)` : "Time what has no time yet"),
         el("button", { class: "small ghost", type: "button", onclick: tell("time", { again: true }) }, "All anew")));
   }
 
+  /** `message`: whom it waits for, if anybody. */
+  underWay(label, done, total, message, stop) {
+    const told = message || (total ? `${done} of ${plural(total, "position")}: it goes on when you leave.` : "Beginning…");
+    return el("div", { class: "row" }, el("progress", { max: total || 1, value: done, "aria-label": label }),
+      el("span", { role: "status", class: "wrapped" }, told), el("button", { class: "small", type: "button", onclick: stop }, "Stop"));
+  }
+
   drawBuilding({ state, done, total, message, built }) {
     const tell = (kind, fields) => () => this.panel.tell(kind, fields);
-    if (state === "running") {
-      return el("div", { class: "row" }, el("progress", { max: total || 1, value: done, "aria-label": "Positions built" }),
-        el("span", { role: "status" }, total ? `${done} of ${plural(total, "position")}: it goes on when you leave.` : "Beginning…"),
-        el("button", { class: "small", type: "button", onclick: tell("stop", { what: "building" }) }, "Stop"));
-    }
+    if (state === "running") return this.underWay("Positions built", done, total, message, tell("stop", { what: "building" }));
     return el("div", { class: "answers" }, state === "failed" ? el("p", { class: "told refused" }, `Not built: ${message}`) : "",
       built ? el("p", {}, `${built.name}, ${Math.round(built.bytes / 1024)} KB, built ${built.changed}${built.older ? ": the text is newer" : ""}.`) : "",
       el("div", { class: "row" }, built ? el("button", { class: `small ${built.older ? "" : "primary"}`, type: "button", onclick: tell("download") }, "Download the page") : "",
