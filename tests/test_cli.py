@@ -250,6 +250,7 @@ def test_play_prints_the_end_its_c_and_its_assembly():
     both = dojo("play", "softmax", "--line", "a.line", "--text", "--code").stdout
     assert both == result.stdout + code
     assert re.search(r"^\s+ret", dojo("play", "softmax", "--line", "a.line", "--asm").stdout, re.MULTILINE)
+    assert dojo("play", "a.line").stdout == result.stdout, "a line's file stands for its kernel, too"
 
 
 def test_play_takes_parameters_shapes_and_recorded_lines():

@@ -343,6 +343,8 @@ def test_the_commands_check_begin_and_build(tmp_path: Path) -> None:
     line.write_text(LINE, encoding="utf-8")
     told = run.invoke(app, ["study", "begin", str(line)]).output
     assert [c.titles for c in study(told).chapters] == [{1: "Vectors", 3: "Threads"}]
+    start = run.invoke(app, ["study", "begin", "relu:4x8"]).output
+    assert [c.title for c in study(start).chapters] == ["The game"], "a kernel by its name, at its start"
     file.write_text(
         STUDY.replace("join_scopes t@0\n```\n\nNow", "join_scopes q@0\n```\n\nNow"), encoding="utf-8"
     )

@@ -63,9 +63,9 @@ def play(
     Example: [bold]dojo play softmax --line softmax --code[/bold]
     or [bold]dojo play softmax --do 'fuse m@0' --do 'tile d@1 32 16'[/bold]
     """
-    if line is None and not calls:
-        raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
     game = played(kernel, shape, policy, line, settings, target, machine)
+    if line is None and not calls and len(game.line()) == 1:
+        raise Failure("Nothing to play: give --line, or --do with a move or a recipe (see: dojo recipes).")
     recipes = {
         **known_recipes(_tell_unread),
         **{r.name: r for r in (read_recipe(read_file(p)) for p in own or [])},

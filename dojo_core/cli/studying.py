@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from dojo_core.cli.foreign import games_of_runs
+from dojo_core.cli.positions import played
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import (
     Failure,
@@ -25,7 +26,6 @@ from dojo_core.cli.terminal import (
 from dojo_core.cli.waiting import measures
 from dojo_core.faults import text_fault
 from dojo_core.from_code.recognise import kind_of
-from dojo_core.game import Game
 from dojo_core.line import read_line, recorded_lines
 from dojo_core.package_data import data_path, document
 from dojo_core.program.expressions import TextError
@@ -290,8 +290,9 @@ def begin(
         str,
         typer.Argument(
             metavar="FROM",
-            help="A game's or a line's file, the name of a recorded line, a log or a recording of an agent's "
-            "run (.jsonl), or a benchmark or a comparison (.json).",
+            help="The name of a recorded line, a game's or a line's file, a log or a recording of an agent's "
+            "run (.jsonl), a benchmark or a comparison (.json); or a kernel or a program's text, to begin at "
+            "its start.",
         ),
     ],
     to: Annotated[Path | None, typer.Option("--to", help="The study to write; default: print it.")] = None,
@@ -315,20 +316,13 @@ def begin(
         text = of_line(source, lines[source], authors)
     else:
         path = Path(source)
-        if not path.exists():
-            raise Failure(
-                f"{source} is neither a file nor a recorded line for {target}: "
-                f"the lines are {', '.join(sorted(lines))}."
-            )
-        game_text = read_file(path)
-        kind = kind_of(game_text)
-        if kind not in ("game", "line"):
-            raise Failure(f"{path} is no game and no line: save one on Play, or with dojo play --save.")
+        told = read_file(path) if path.is_file() else ""
         try:
-            if kind == "line":
-                text = of_own_line(read_line(game_text, path.stem), authors)
+            if kind_of(told) == "line":
+                text = of_own_line(read_line(told, path.stem), authors)
             else:
-                text = of_game(Game.from_text(game_text), authors=authors)
+                game = played(source, target=target if target != DEFAULT_TARGET else None)
+                text = of_game(game, authors=authors)
         except TextError as error:
             raise Failure(f"{path}: {text_fault(error)}") from None
     if to is None:

@@ -66,7 +66,7 @@ class HistoryPane {
     const top = this.body.scrollTop;
     this.body.replaceChildren(main);
     if (history.nodes.length === 1) {
-      main.append(el("span", { class: "quiet" }, "  Moves that you play appear here. Click one to go there; playing another move from there starts a variation."));
+      main.append(el("span", { class: "quiet none" }, "Moves that you play appear here. Click one to go there; playing another move from there starts a variation."));
     }
     this.body.scrollTop = top;
     const entry = this.entries.get(this.board.data.position.id);
@@ -208,11 +208,14 @@ class Chart {
         parts.push(svg("line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: tick === 1 ? "grid one" : "grid" }));
         parts.push(svg("text", { x: left - 6, y: y(tick) + 4, class: "tick", "text-anchor": "end" }, `${tick}×`));
       }
-      for (const [name, gain, place] of [["roofline", limit, left + 4], ["PyTorch", torch, (left + width) / 2]]) {
-        if (gain === null) continue;
-        const mark = svg("line", { x1: left, x2: width - right, y1: y(gain), y2: y(gain), class: name === "PyTorch" ? "roofline rival" : "roofline" });
-        parts.push(mark, svg("text", { x: place, y: y(gain) + 13, class: "tick" }, `${name} ${ratio(gain)}`));
-      }
+      const marks = [["roofline", limit, left + 20], ["PyTorch", torch, (left + width) / 2]].filter(([, gain]) => gain !== null);
+      const labels = marks.map(([name, gain, place]) => {
+        parts.push(svg("line", { x1: left, x2: width - right, y1: y(gain), y2: y(gain), class: name === "PyTorch" ? "roofline rival" : "roofline" }));
+        // Below its line, or above it where another one, of the start or the axis too, lies there.
+        const others = [...marks.map(([, other]) => y(other)), y(1), height - bottom];
+        const full = others.some((other) => other > y(gain) && other < y(gain) + 17);
+        return svg("text", { x: place, y: y(gain) + (full ? -4 : 13), class: "tick label" }, `${name} ${ratio(gain)}`);
+      });
       const step = Math.max(1, Math.ceil(line.length / Math.max(2, Math.floor(width / 50))));
       for (let ply = 0; ply < line.length; ply += step) {
         parts.push(svg("text", { x: x(ply), y: height - 6, class: "tick", "text-anchor": "middle" }, String(ply)));
@@ -221,6 +224,7 @@ class Chart {
         const [a, b] = [known[i - 1], known[i]];
         parts.push(svg("line", { x1: x(a.ply), y1: y(a.gain), x2: x(b.ply), y2: y(b.gain), class: b.ply - a.ply > 1 ? "segment gap" : "segment" }));
       }
+      parts.push(...labels);
       for (const p of known) {
         const current = p.id === data.position.id;
         const dot = svg("circle", { cx: x(p.ply), cy: y(p.gain), r: current ? 6 : line.length > 40 ? 2.5 : 4, class: `dot${current ? " here" : ""}${p.about.busy ? " taken-busy" : ""}`, "data-id": p.id });

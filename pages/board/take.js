@@ -103,7 +103,7 @@ class TakeAway {
   }
 }
 
-const PAINTED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size", "text-anchor"];
+const PAINTED = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-family", "font-size", "text-anchor", "paint-order"];
 
 /** A copy of a picture that needs no style sheet: with its colours, a ground and a title. */
 function onPaper(picture, title) {

@@ -75,7 +75,7 @@ class TeacherView {
 
   students(students) {
     const row = (each) => el("tr", {}, el("th", { scope: "row" }, each.name),
-      el("td", { "data-label": "Where" }, each.where ? [each.reached ? "✓ " : "", each.game ? anchor(each.where, each.game, { title: "Watch: nothing can be changed" }) : each.where] : el("span", { class: "quiet" }, "not begun")),
+      el("td", { "data-label": "Where" }, each.where ? el("span", {}, each.reached ? "✓ " : "", each.game ? anchor(each.where, each.game, { title: "Watch: nothing can be changed" }) : each.where) : el("span", { class: "quiet" }, "not begun")),
       el("td", { "data-label": "Seen", class: "quiet" }, each.seen),
       el("td", { "data-label": "Done", class: "number" }, `${each.done} of ${each.of}`, each.helped ? el("small", { class: "quiet" }, ` (${each.helped} with the solution)`) : ""),
       el("td", { "data-label": "First wrong moves" }, each.wrong.length ? el("details", {}, el("summary", {}, String(each.wrong.length)),

@@ -93,7 +93,7 @@ def roofline(rows: Sequence[Line], report: dict[str, Any]) -> go.Figure | None:
     )
     figure.update_yaxes(type="log", title_text="GFLOP/s", **log_ticks(lowest, peak))
     figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "font": {"size": 11}})
-    return _laid_out(figure, HEIGHT + 60)
+    return _laid_out(figure, HEIGHT + 60).update_layout(margin_t=36)  # room for the names above the roof
 
 
 def convergence(document: dict[str, Any]) -> go.Figure | None:
