@@ -170,7 +170,9 @@ class Elementary:
     def _reciprocal(self, m: str, between: tuple[float, float]) -> str:
         """1/m within a unit: of what a line is off by, e, steps leave the third power and the ninth, and the
         last what rounding leaves."""
-        self._step(f"1/m, m from {between[0]:g} to {between[1]:g}: a line, then y += y*(e + e**2), e = 1 - m*y")
+        self._step(
+            f"1/m, m from {between[0]:g} to {between[1]:g}: a line, then y += y*(e + e**2), e = 1 - m*y"
+        )
         self._address_constants()
         y, error, one = (self._constant(c) for c in (*_RECIPROCAL[between], 1.0))
         self._emit("fmadd.d", y, m, error, y)
@@ -401,10 +403,10 @@ class Elementary:
         self._upper_of_power("t2")
         self._specials(("li", "t2", _INFINITY), ("sub", "t2", "t2", "t0"), zero=_INFINITY)
         second = self._number("t2", _SECOND)
-        self._emit("fmul.d", first, first, dividend)
-        self._emit("fmul.d", first, first, y)
-        self._emit("fmul.d", first, first, second)
-        self._emit("fsgnjx.d", result, first, divisor)
+        self._emit("fmul.d", y, y, second)
+        self._emit("fmul.d", first, first, dividend)  # exact where k > 0: a denormal loses nothing
+        self._emit("fmul.d", y, y, first)
+        self._emit("fsgnjx.d", result, y, divisor)
 
     def sqrt(self, result: str, x: str) -> None:
         root, _, _ = self._roots(x)
