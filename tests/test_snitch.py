@@ -123,7 +123,8 @@ PROGRAMS = {
     ),
     "functions in software": text(
         "x f64 [8] heap\ny f64 [8] heap\nt f64 [8] heap\nu f64 [8:N] register",
-        "8 t[{0}] = exp(x[{0}])\n8 u[{0}] = sigmoid(x[{0}])\n| t[{0}] += tanh(u[{0}])\n| t[{0}] *= erf(x[{0}])\n"
+        "8 t[{0}] = exp(x[{0}])\n8 u[{0}] = sigmoid(x[{0}])\n| t[{0}] += tanh(u[{0}])\n"
+        "8 t[{0}] *= erf(x[{0}])\n"
         "8 u[{0}] = log(t[{0}])\n| u[{0}] = u[{0}] / t[{0}]\n| y[{0}] = abs(u[{0}])\n"
         "8 y[{0}] = sqrt(y[{0}])\n8 y[{0}] = y[{0}] + 1\n8 y[{0}] = rsqrt(y[{0}])",
     ),
@@ -134,7 +135,8 @@ PROGRAMS = {
         "in x, w\nout y",
     ),
     "functions of f32": text(
-        "x f32 [4] heap\nw f32 [4] heap\ny f32 [4] heap", "4 y[{0}] = exp(x[{0}])\n4 y[{0}] = y[{0}] / w[{0}]",
+        "x f32 [4] heap\nw f32 [4] heap\ny f32 [4] heap",
+        "4 y[{0}] = exp(x[{0}])\n4 y[{0}] = y[{0}] / w[{0}]",
         "in x, w\nout y",
     ),
     "registers that one nest after the other uses": text(
