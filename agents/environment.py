@@ -1,6 +1,6 @@
 """The game as a Gymnasium environment: a position is an observation, its legal moves are the actions.
 
-``gymnasium.make("agents.environment:Dojo-v1", kernel="matmul:8x8x8", target="snitch")`` makes one; once this
+``gymnasium.make("agents.environment:Dojo-v1", kernel="softmax:16x64", target="snitch")`` makes one; once this
 module is imported, ``"Dojo-v1"`` is its name (docs/gymnasium.md).
 
 The set of actions differs at each position, so an action is a number in the list of legal moves, which

@@ -26,7 +26,7 @@ def doubled(program: Program) -> Program:
 
 
 def runnable(rng: random.Random, wanted: Callable[[Program], bool] = lambda program: True) -> Program:
-    """A random program of the functions that Snitch has."""
+    """A random program of the functions that Snitch's FPU has."""
     while True:
         program = random_program(rng)
         if (

@@ -49,8 +49,8 @@ def test_the_code_is_assembler_text():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("time", "softmax", "--shape", "4x8"), "refused: The FPU of Snitch has no exp"),
-        (("time", "relu"), "the memory of a Snitch cluster holds 131,072: choose a smaller shape"),
+        (("time", "qmatmul"), "u8: the Snitch generator has f64 and f32"),
+        (("time", "relu"), "the model of a Snitch core holds 67,108,864: choose a smaller shape"),
     ],
 )
 def test_what_cannot_run_says_so(words, told):

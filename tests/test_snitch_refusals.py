@@ -99,6 +99,12 @@ def test_one_less_is_legal(move, buffers, body, on):
     assert why(program_of(body, buffers), move, on).legal
 
 
+def test_a_function_in_software_says_why_no_hardware_loop_holds_it():
+    program = program_of("8:s 16 y[{0},{1}] = exp(x[{0},{1}])", X2)
+    told = why(program, "frep y@1", SNITCH).refusal.sentence
+    assert "'exp' is no instruction of the FPU but a sequence" in told and "loops of their own" in told
+
+
 def test_in_place_is_read_before_it_is_written():
     """Each element once, first read: a stream that runs ahead reads what it should."""
     body = "64 t[{0}] = x[{0}]\n64 t[{0}] = t[{0}]*2\n64 y[{0}] = t[{0}]"

@@ -114,7 +114,7 @@ def test_sums_about_the_first_element_do_not_pass_and_sums_of_blocks_do(measurer
 
 
 def in_dtype(program, dtype: str):
-    """The same in another dtype; without the root, which a Snitch core has not."""
+    """The same in another dtype; on a Snitch core, which has f64, without the root."""
     text = program.text.replace("f32", dtype)
     return parse(text.replace("rsqrt(v[{0}])", "v[{0}]") if dtype == "f64" else text)
 

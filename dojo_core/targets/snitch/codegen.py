@@ -13,7 +13,7 @@ ra alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.codegen.code import NotGeneratable, Parameter
@@ -93,9 +93,7 @@ def generate(program: Program) -> SnitchCode:
 class _Generator:
     """``numbers``: constants, by their text and dtype, that go into registers before all else."""
 
-    def __init__(
-        self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...]
-    ) -> None:
+    def __init__(self, program: Program, limits: SnitchTarget, numbers: tuple[tuple[str, str], ...]) -> None:
         self.program, self.limits, self.numbers = program, limits, numbers
         self.dtypes = dtypes_of(program)
         self.out = Listing()
@@ -146,19 +144,24 @@ class _Generator:
         program = self.program
         symbol = f"kernel_{program.name}"
         parameters = self._interface()
+        held = _nests_of_registers(program)
+        self._hold(b for b, (first, _) in held.items() if first == 0)
         for value, dtype in self.numbers:
             self.out.constant(float(value), dtype)
         for at in LOWER_HALVES if self.scratch else ():
             self.out.emit("sw", "zero", at, self.scratch)
-        held = _nests_of_registers(program)
         for number, node in enumerate(program.body):
-            for buffer in (b for b, (first, _) in held.items() if first == number):
-                self.cells[buffer.name] = self.out.float_registers(buffer.cells, buffer.name)
+            self._hold(b for b, (first, _) in held.items() if first == number > 0)
             self._nest(node, (number,))
             for buffer in (b for b, (_, last) in held.items() if last == number):
                 self.out.floats.extend(self.cells.pop(buffer.name))
         self.out.emit("ret")
         return self.out.finished(symbol, parameters, self.workspace_bytes)
+
+    def _hold(self, buffers: Iterable[Buffer]) -> None:
+        """Give register buffers their registers."""
+        for buffer in buffers:
+            self.cells[buffer.name] = self.out.float_registers(buffer.cells, buffer.name)
 
     def _interface(self) -> tuple[Parameter, ...]:
         program = self.program

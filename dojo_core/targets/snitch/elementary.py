@@ -1,17 +1,17 @@
-"""Functions that Snitch's FPU has no instruction for, as sequences of those that it has: division, roots, exp,
-log, sigmoid, tanh and erf.
+"""Functions that Snitch's FPU has no instruction for, as sequences of those that it has: division, roots,
+exp, log, sigmoid, tanh and erf.
 
-As a C library does them: the number is brought to a small range, a polynomial with fmadd computes the function
-there, and the power of two that was split off is multiplied back. The integer core makes that power of two. A
-number passes to it with fmv.x.w, or through memory where its upper half is wanted, which RV32 has no move for;
-back it passes through memory. No step hangs on the value but for zeros, infinities, NaN and denormals, so that
-a program takes the same cycles on all others. All is computed in f64: of f32 the operands are widened and the
-result is rounded.
+As a C library does them: the number is brought to a small range, a polynomial with fmadd computes the
+function there, and the power of two that was split off is multiplied back. The integer core makes that power
+of two. A number passes to it with fmv.x.w, or through memory where its upper half is wanted, which RV32 has
+no move for; back it passes through memory. No step hangs on the value but for zeros, infinities, NaN and
+denormals, so that a program takes the same cycles on all others. All is computed in f64: of f32 the operands
+are widened and the result is rounded.
 
-Sources: Tang, "Table-driven implementation of the exponential function", ACM TOMS 15(2), 1989, for the reduction
-by adding 1.5*2**52; FDLIBM (Sun Microsystems, 1993), e_log.c, for log; Markstein, "IA-64 and elementary
-functions", 2000, for quotients and roots by fused multiplications. The other polynomials are minimax, by the
-Remez exchange in 60 digits. docs/snitch.md has what each is off by.
+Sources: Tang, "Table-driven implementation of the exponential function in IEEE floating-point arithmetic",
+ACM TOMS 15(2), 1989, for its reduction; FDLIBM (Sun Microsystems, 1993), e_log.c, for log; Markstein, "IA-64
+and elementary functions", 2000, for quotients and roots by fused multiplications. The polynomials are
+minimax, by the Remez exchange in 60 digits. docs/snitch.md has what each function is off by.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ _INVERSE_ROOT = (1.3354183474022712, -0.4106701535076011, 0.05120534361701806)  
 class Elementary:
     """Writes a function's instructions into a listing, for the program's operation at ``path``.
 
-    ``scratch``: the address register of ``SCRATCH_BYTES``; ``free`` hands out FPU registers; ``explained``: is
-    there a comment at each step?
+    ``scratch``: the address register of ``SCRATCH_BYTES``; ``free`` hands out FPU registers; ``explained``:
+    is there a comment at each step?
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Elementary:
         self._emit("slli", exponent, exponent, _MANTISSA)
 
     def _first_of_two(self, k: str, half: str) -> str:
-        """2**k is denormal or infinite for some k: the power of half of it, whose other half stays in ``k``."""
+        """2**k is denormal or infinite for some k: the power of half of k, whose other half stays there."""
         self._emit("srai", half, k, 1)
         self._emit("sub", k, k, half)
         self._upper_of_power(half)
@@ -151,8 +151,8 @@ class Elementary:
     # ------------------------------------------------------------------ polynomials
 
     def _polynomial(self, x: str, coefficients: Sequence[float]) -> str:
-        """Of an even number of coefficients. Its even and its odd terms are two sums by Horner's rule in x**2:
-        two instructions of each, with the loads of what comes next, fill the FPU's four cycles."""
+        """Of an even number of coefficients. Its even and its odd terms are two sums by Horner's rule in
+        x**2: an instruction of each, with the loads of what comes next, fills the FPU's four cycles."""
         square = self._computed("fmul.d", x, x)
         even, odd = (self._constant(c) for c in coefficients[-2:])
         next_even, next_odd = (self._constant(c) for c in coefficients[-4:-2])
@@ -170,7 +170,9 @@ class Elementary:
     def _reciprocal(self, m: str, between: tuple[float, float]) -> str:
         """1/m within a unit: of what a line is off by, e, steps leave the third power and the ninth, and the
         last what rounding leaves."""
-        self._step(f"1/m, m from {between[0]:g} to {between[1]:g}: a line, then y += y*(e + e**2), e = 1 - m*y")
+        self._step(
+            f"1/m, m from {between[0]:g} to {between[1]:g}: a line, then y += y*(e + e**2), e = 1 - m*y"
+        )
         self._address_constants()
         y, error, one = (self._constant(c) for c in (*_RECIPROCAL[between], 1.0))
         self._emit("fmadd.d", y, m, error, y)
@@ -262,14 +264,14 @@ class Elementary:
         self._emit("slli", upper, upper, 32 - _MANTISSA)
         self._emit("srli", upper, upper, 32 - _MANTISSA)
 
-    def _specials(self, *where_infinite: tuple[str, ...], zero: int, negative: bool = False) -> None:
+    def _specials(self, *where_infinite: tuple[str | int, ...], zero: int, negative: bool = False) -> None:
         """The upper half in t2 is another one where the number that was split is infinite or NaN, as some
         instructions make it; where it is 0; NaN where it is less, if that is ``negative``."""
         self._step("infinities, NaN and 0")
         self._emit("li", "t4", _SPECIAL)
         finite = self._unless("bne", "t1", "t4")
         for name, *operands in where_infinite:
-            self._emit(name, *operands)
+            self._emit(str(name), *operands)
         finite()
         other = self._unless("bnez", "t1")
         self._emit("li", "t2", zero)
@@ -341,8 +343,8 @@ class Elementary:
         self._emit("fsgnj.d", result, self._expm1(a, x), x)
 
     def log(self, result: str, x: str) -> None:
-        """x = 2**k*(1 + f), 1 + f from sqrt(1/2) to sqrt(2); with s = f/(2 + f), ln(1 + f) = f - s*(f - z*p(z)),
-        z = s**2 (FDLIBM, e_log.c)."""
+        """x = 2**k*(1 + f), 1 + f from sqrt(1/2) to sqrt(2); with s = f/(2 + f) and z = s**2,
+        ln(1 + f) = f - s*(f - z*p(z)) (FDLIBM, e_log.c)."""
         self._address_constants()
         x = self._copied(x, 0.0)
         self._split(x)
@@ -401,10 +403,10 @@ class Elementary:
         self._upper_of_power("t2")
         self._specials(("li", "t2", _INFINITY), ("sub", "t2", "t2", "t0"), zero=_INFINITY)
         second = self._number("t2", _SECOND)
-        self._emit("fmul.d", first, first, dividend)
-        self._emit("fmul.d", first, first, y)
-        self._emit("fmul.d", first, first, second)
-        self._emit("fsgnjx.d", result, first, divisor)
+        self._emit("fmul.d", y, y, second)
+        self._emit("fmul.d", first, first, dividend)  # exact where k > 0: a denormal loses nothing
+        self._emit("fmul.d", y, y, first)
+        self._emit("fsgnjx.d", result, y, divisor)
 
     def sqrt(self, result: str, x: str) -> None:
         root, _, _ = self._roots(x)

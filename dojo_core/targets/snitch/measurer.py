@@ -21,6 +21,7 @@ from dojo_core.measure.records import Records, Sample
 from dojo_core.program.tree import Program
 from dojo_core.targets.snitch.calibration import MEASURED, simulated
 from dojo_core.targets.snitch.codegen import generate
+from dojo_core.targets.snitch.limits import MEMORY_BYTES
 from dojo_core.targets.snitch.listing import SnitchCode
 from dojo_core.targets.snitch.simulate import judge
 
@@ -44,6 +45,8 @@ def _measured(workload: Workload, program: Program, effort: Effort) -> Measureme
         return Measurement(program.hash, key, verdict.status, verdict.message)
     cycles = Sample(float(verdict.run.cycles), 0, 0)
     share = f"{verdict.run.utilisation:.0%} of the FPU's peak"
+    if code.bytes > MEMORY_BYTES:
+        share += ", moving data into the cluster's memory aside"
     return Measurement.timed(
         (cycles,), program_hash=program.hash, code_hash=key, message=share, conditions=Conditions(0.0)
     )  # whatever else the machine does, cycles of a model are the same

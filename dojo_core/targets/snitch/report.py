@@ -9,7 +9,8 @@ from dojo_core.game import Game
 from dojo_core.moves import apply, legal_moves
 from dojo_core.package_data import document
 from dojo_core.targets.backend import Report
-from dojo_core.targets.snitch.limits import LABEL
+from dojo_core.targets.snitch.codegen import generate
+from dojo_core.targets.snitch.limits import LABEL, MEMORY_BYTES
 from dojo_core.targets.snitch.simulate import Verdict, judge
 
 _COLUMNS = ("move", "cycles", "speed-up", "of FPU peak", "no work", "latency", "streams", "")
@@ -28,6 +29,9 @@ def report(game: Game, all_moves: bool) -> Report:
     remark = f"These are {LABEL}: {document('snitch.md')} compares it with the hardware's. The peak is one "
     remark += "arithmetic instruction a cycle; the shares are the FPU's cycles without work, waiting for a "
     remark += "result, or for a stream."
+    if position.run is not None and generate(program).bytes > MEMORY_BYTES:
+        remark += f" Its arrays take more than the {MEMORY_BYTES:,} bytes of a cluster: what moves data into "
+        remark += "these beside the core is not counted."
     return Report(
         columns=_COLUMNS,
         rows=tuple(_row(name, verdict, position) for name, verdict in ordered),

@@ -19,7 +19,7 @@ kernel_vadd:
     fadd.d  ft2, ft0, ft1
     addi    s0, s0, -1
     bnez    s0, .L1
-    fmv.x.w t0, ft3  # wait for the FPU
-    mv      t0, t0
+    fmv.x.w t0, ft3
+    mv      t0, t0  # wait for the FPU
     csrrci  zero, 1984, 1  # streams off
     ret
