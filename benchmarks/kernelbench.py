@@ -42,8 +42,8 @@ from benchmarks import kernelbench_report
 from benchmarks.guarded import guarded
 from dojo_core.files import replace_text
 
-# Of one run: operations, and inputs, weights and outputs together. Some ten milliseconds on two cores, so that
-# a problem takes as long here as its own size does on the GPU that it was chosen for.
+# Of one run: operations, and inputs, weights and outputs together. Some ten milliseconds on two cores, so
+# that a problem takes as long here as its own size does on the GPU that it was chosen for.
 GFLOPS, MEGABYTES = 8.0, 256.0
 TOLERANCE = 1e-4  # KernelBench's, absolute and relative, of f32
 SEEDS = 3

@@ -188,7 +188,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
 
 
 def _room(sketch: Sketch, operation: Provenance) -> int:
-    """Numbers of the result's type that a panel may have: more would leave the cache between tiles of rows."""
+    """Numbers of the result's type that a panel may have, to stay in the cache between tiles of rows."""
     result = sketch.program.buffer_of[leaf_at(sketch, operation).op.target.array]
     return sketch.context.target.cache_bytes // PANEL // DTYPE_BYTES[result.dtype]
 

@@ -1,8 +1,8 @@
-"""Blocks of rows for products whose rows outgrow a core's cache: each panel of columns reads all of them anew.
+"""Blocks of rows for products whose rows outgrow a core's cache, so that not each panel reads all of them.
 
-``c[i,j] += a[i,k]*b[k,j]`` is tiled with panels of columns outermost, in each all tiles of rows. Where blocks of
-rows are outermost, a block stays in the cache while all panels go by, and comes from memory once. The panels,
-which each block reads anew, are packed before.
+``c[i,j] += a[i,k]*b[k,j]`` is tiled with panels of columns outermost, in each all tiles of rows. Where blocks
+of rows are outermost, a block stays in the cache while all panels go by, and comes from memory once. The
+panels, which each block reads anew, are packed before.
 """
 
 from __future__ import annotations
