@@ -11,8 +11,8 @@ What is correct there under the same settings is not run again, so that a run th
 where it was; another file, or none, begins anew.
 
 The rule of scaling (``scaled``): the largest whole number among a problem's sizes is halved wherever it
-stands, if the problem can still be built, until a run needs at most GFLOPS and MEGABYTES. Where no number can
-be halved so, it is halved in one place alone; what is too large even then runs at its smallest.
+stands, if the problem can still be built, until a run needs at most ``--gflops`` and ``--megabytes``. Where
+no number can be halved so, it is halved in one place alone; what is too large even then runs at its smallest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ from benchmarks import kernelbench_report
 from benchmarks.guarded import guarded
 from dojo_core.files import replace_text
 
-GFLOPS, MEGABYTES = 1.0, 48.0  # of one run: operations, and inputs, weights and outputs together
+# Of one run: operations, and inputs, weights and outputs together. Some ten milliseconds on two cores, so
+# that a problem takes as long here as its own size does on the GPU that it was chosen for.
+GFLOPS, MEGABYTES = 8.0, 256.0
 TOLERANCE = 1e-4  # KernelBench's, absolute and relative, of f32
 SEEDS = 3
 ROUND_SECONDS = 0.05
@@ -131,7 +133,7 @@ def needs(names: dict[str, Any], run: bool = False) -> tuple[float, float]:
     return counted.get_total_flops() / 1e9, size / 1e6
 
 
-def scaled(source: str) -> tuple[dict[str, Any], int]:
+def scaled(source: str, gflops: float, megabytes: float) -> tuple[dict[str, Any], int]:
     """A problem that fits, or the smallest that can be built, and how often a size was halved."""
     names, sizes = problem(source, {})
     chosen, fixed, halvings = dict(enumerate(sizes)), set[tuple[int, int]](), 0
@@ -139,7 +141,7 @@ def scaled(source: str) -> tuple[dict[str, Any], int]:
         need, run = needs(names), False
     except Exception:  # of whatever kind
         need, run = needs(names, run=True), True
-    while need[0] > GFLOPS or need[1] > MEGABYTES:
+    while need[0] > gflops or need[1] > megabytes:
         found = _to_halve(chosen, fixed)
         if found is None:
             break
@@ -198,14 +200,14 @@ def _keep_memory() -> None:
             mallopt(option, value)
 
 
-def ran(path: Path, others: Sequence[str], budget: int, rounds: int) -> Row:
+def ran(path: Path, settings: Mapping[str, Any]) -> Row:
     """One problem: compiled, held against eager, timed."""
     row = Row(_problem(path)[0], path.stem)
     _keep_memory()
     try:
-        names, row.halvings = scaled(path.read_text())
+        names, row.halvings = scaled(path.read_text(), settings["gflops"], settings["megabytes"])
         with told(row.stays), torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
-            _compare(names, row, others, budget, rounds)
+            _compare(names, row, settings["against"], settings["budget"], settings["rounds"])
     except Exception as fault:  # a row says so, and the other problems go on
         row.status, row.message = "error", f"{type(fault).__name__}: {str(fault)[:400]}"
     finally:
@@ -358,6 +360,8 @@ def main() -> None:
     parser.add_argument(
         "--budget", type=int, default=0, help="programs that a search measures for each problem"
     )
+    parser.add_argument("--gflops", type=float, default=GFLOPS, help="at most, of one run")
+    parser.add_argument("--megabytes", type=float, default=MEGABYTES, help="at most, of one run's tensors")
     parser.add_argument("--rounds", type=int, default=5, help="of times; 0: none are taken")
     parser.add_argument(
         "--jobs", type=int, default=1, help="problems at once; more than 1 is for results alone"
@@ -374,8 +378,8 @@ def main() -> None:
         "against": sorted(given.against.split(",")),
         "budget": given.budget,
         "rounds": given.rounds,
-        "gflops": GFLOPS,
-        "megabytes": MEGABYTES,
+        "gflops": given.gflops,
+        "megabytes": given.megabytes,
     }
     print(table(run_all(paths, settings, given.jobs, given.json)), end="")
 
@@ -392,7 +396,7 @@ def run_all(paths: Sequence[Path], settings: Mapping[str, Any], jobs: int, file:
     left = [path for path in paths if is_open(path)]
 
     def one(number: int) -> Row:
-        return ran(left[number], settings["against"], settings["budget"], settings["rounds"])
+        return ran(left[number], settings)
 
     def came(number: int, result: Row | str) -> None:
         path = left[number]

@@ -53,7 +53,7 @@ def report(rows: Sequence[Row]) -> str:
         if slow:
             told = ", ".join(f"{title} ({ratio:.2f})" for ratio, title in slow)
             behind.append(f"- Behind {other}, below {BEHIND}: {told}.")
-    lines += ["", *behind]
+    lines += ["", *_scale(rows), *behind]
     for row in rows:
         notes = (
             [row["message"], *row["stays"]] if row["status"] == "correct" else [row["status"], row["message"]]
@@ -70,6 +70,13 @@ def speed(row: Row, other: str) -> float | None:
     if row["status"] != "correct" or not {*names, "dojo"} <= seconds.keys():
         return None
     return float(seconds_of(seconds) / seconds["dojo"])
+
+
+def _scale(rows: Sequence[Row]) -> list[str]:
+    """To which sizes the problems were scaled."""
+    sizes = sorted({(s["gflops"], s["megabytes"]) for row in rows if "gflops" in (s := row["settings"])})
+    told = " or ".join(f"{gflops:g} GFLOP and {megabytes:g} MB" for gflops, megabytes in sizes)
+    return [f"- Problems are scaled to at most {told}."] if sizes else []
 
 
 def _levels(rows: Sequence[Row]) -> list[int]:

@@ -10,6 +10,7 @@ from benchmarks.sections import fill
 def problem(name, level=1, **more):
     seconds = {"eager": 2.0, "inductor": 1.0, "dojo": 0.5}
     plain = {"status": "correct", "message": "", "stays": [], "compiling": 2.0, "seconds": seconds}
+    plain["settings"] = {"gflops": 8.0, "megabytes": 256.0}
     return {"level": level, "name": name, **plain, **more}
 
 
@@ -26,6 +27,7 @@ def test_problems_by_level_and_what_is_behind():
     assert "| all | 4 | 3 | 2 | 2.0, 2.0 |" in told
     assert "| eager | level 1 | 2 | 1.41 | 1 | 1 |" in told  # 4 and 0.5
     assert "| the better of both | all | 2 | 1.00 | 1 | 1 |" in told  # 2 and 0.5
+    assert "- Problems are scaled to at most 8 GFLOP and 256 MB." in told
     assert "- Behind eager, below 0.8: 1/2_Sort (0.50)." in told
     assert told[-2:] == ["- 1/2_Sort: sort stays.", "- 1/3_Wrong: wrong; off by 1"]
 

@@ -32,23 +32,23 @@ def get_init_inputs():
 @pytest.fixture(scope="module", autouse=True)
 def backend():
     """TorchDynamo comes with it, in seconds: only where these tests run, not wherever they are collected."""
-    global kernelbench, GFLOPS, MEGABYTES, Row, _as_near, needs, ran, run_all, scaled, table
+    global kernelbench, Row, _as_near, needs, ran, run_all, scaled, table
     from benchmarks import kernelbench
-    from benchmarks.kernelbench import GFLOPS, MEGABYTES, Row, _as_near, needs, ran, run_all, scaled, table
+    from benchmarks.kernelbench import Row, _as_near, needs, ran, run_all, scaled, table
 
 
 def test_the_largest_size_is_halved_until_a_problem_fits():
-    names, halvings = scaled(SOURCE)
+    names, halvings = scaled(SOURCE, 1.0, 48.0)
     # 1024 to 512, then both numbers that are 512: 4 x 256 x 2048 floats, in and out, are 17 MB.
     assert (names["BATCH"], names["CHANNELS"], names["SIZE"]) == (4, 256, 256 * 8)
     assert halvings == 2
     gflops, megabytes = needs(names)
-    assert gflops <= GFLOPS and MEGABYTES / 4 < megabytes <= MEGABYTES
+    assert gflops <= 1 and 12 < megabytes <= 48
 
 
 def test_a_size_that_others_ask_for_stays():
     source = SOURCE.replace("return [8]", "return [512]").replace("SIZE = 4, 1024 * 8", "SIZE = 4, 64 * 128")
-    names, _ = scaled(source)
+    names, _ = scaled(source, 1.0, 48.0)
     assert names["CHANNELS"] == 512  # 512 groups go into no fewer channels
 
 
@@ -74,7 +74,7 @@ def get_inputs():
 def get_init_inputs():
     return [WIDTH]
 """
-    names, halvings = scaled(source)
+    names, halvings = scaled(source, 1.0, 48.0)
     assert (names["WIDTH"], names["BATCH"], halvings) == (1024, 512, 1)
 
 
@@ -98,7 +98,7 @@ def get_init_inputs():
 
 SIZES = [1024, 1024]
 """
-    names, halvings = scaled(source.replace("rand(1024, 1024)", "rand(*SIZES)"))
+    names, halvings = scaled(source.replace("rand(1024, 1024)", "rand(*SIZES)"), 1.0, 48.0)
     assert (names["SIZES"], halvings) == ([512, 512], 1)
 
 
@@ -115,7 +115,8 @@ def test_a_problem_is_held_against_pytorch(tmp_path, monkeypatch):
     path = tmp_path / "level1" / "7_Norm.py"
     path.parent.mkdir()
     path.write_text(SOURCE.replace("1024 * 8", "64").replace("512", "16"))
-    row = ran(path, ["eager"], 0, 1)
+    settings = {"against": ["eager"], "budget": 0, "rounds": 1, "gflops": 1.0, "megabytes": 48.0}
+    row = ran(path, settings)
     assert (row.level, row.name, row.status, row.message, row.stays) == (1, "7_Norm", "correct", "", [])
     assert set(row.seconds) == {"eager", "dojo"}
     assert re.search(r"Level 1: 1 of 1 correct, 1 of them whole in the Dojo\.", table([row]))
@@ -126,8 +127,8 @@ def test_a_file_of_rows_goes_on_where_it_was(tmp_path, monkeypatch):
     settings = {"against": ["eager"], "budget": 0, "rounds": 0}
     file, fails = tmp_path / "rows.json", {"10_Norm"}
 
-    def ran_or_not(path, against, budget, rounds):
-        return Row(1, path.stem, "error" if path.stem in fails else "correct", f"round {rounds}")
+    def ran_or_not(path, settings):
+        return Row(1, path.stem, "error" if path.stem in fails else "correct", f"round {settings['rounds']}")
 
     monkeypatch.setattr(kernelbench, "ran", ran_or_not)
     assert [row.status for row in run_all(paths, settings, 1, file)] == ["correct", "error"]

@@ -122,14 +122,40 @@ def test_pieces_of_rows_that_lie_far_apart_are_asked_for_ahead():
     ]
 
 
-def test_rows_whose_terms_lie_far_apart_are_packed():
+def test_rows_whose_terms_lie_far_apart_are_turned_for_all_tiles():
     b = Builder("k")
-    b.output("y", contract(b, "km,kn->mn", b.input("x", "f32", (512, 256)), b.input("w", "f32", (512, 128))))
-    assert [line for line in lines(b.program()) if " rx[" in line] == [
-        "32:p 512 8:v rx[{0},{1},{2}] = x[{1},{0}*8+{2}] !prefetch(x[{1}+16,{0}*8+{2}])",
-        "| | 512 8:u 2:u 16:v acc[{0},{1},{3},{4},{5}] += rx[{1},{2},{3}]*pw[{0},{2},{4},{5}]",
+    b.output("y", contract(b, "km,kn->mn", b.input("x", "f32", (512, 256)), b.input("w", "f32", (512, 136))))
+    assert [line for line in lines(b.program()) if " rx[" in line or "*rx[" in line] == [
+        "4:p 512 64 rx[{0}*64+{2},{1}] = x[{1},{0}*64+{2}]",
+        "| | 512 8:u 2:u 16:v acc[{0},{1},{3},{4},{5}] += rx[{1}*8+{3},{2}]*pw[{0},{2},{4},{5}]",
+        "| 512 16:u 8:v acc1[{0},{2},{3}] += rx[{0}*16+{2},{1}]*w[{1},{3}+128]",
     ]
     small = Builder("k")
     x = small.input("x", "f32", (64, 64))
     small.output("y", contract(small, "km,kn->mn", x, small.input("w", "f32", (64, 128))))
     assert not any("rx" in line for line in lines(small.program()))
+
+
+def product(rows: int, terms: int, columns: int, cache: int) -> list[str]:
+    b = Builder("k")
+    x, w = b.input("x", "f32", (rows, terms)), b.input("w", "f32", (terms, columns))
+    b.output("y", contract(b, "mk,kn->mn", x, w))
+    return [line for line in lines(b.program(), replace(WIDE, cache_bytes=cache)) if "register" not in line]
+
+
+def test_rows_that_outgrow_the_cache_go_by_once_where_it_keeps_all_panels():
+    assert product(1024, 32, 64, cache=32 << 10) == [
+        "2 32 2:u 16:v pw[{0},{1},{2},{3}] = w[{1},{0}*32+{2}*16+{3}]",
+        "16:p 2 8 8:u 2:u 16:v acc[{1},{0}*8+{2},{3},{4},{5}] = 0",
+        "| | | 32 8:u 2:u 16:v acc[{1},{0}*8+{2},{4},{5},{6}] += x[{0}*64+{2}*8+{4},{3}]*pw[{1},{3},{5},{6}]",
+        "| | | 8:u 2:u 16:v y[{0}*64+{2}*8+{3},{1}*32+{4}*16+{5}] = acc[{1},{0}*8+{2},{3},{4},{5}]",
+    ]
+
+
+def test_else_a_block_of_rows_stays_while_all_panels_go_by_if_it_has_many_tiles():
+    assert [line for line in product(2048, 32, 288, cache=128 << 10) if "acc" in line][:1] == [
+        "8:p 6 32 8:u 3:u 16:v acc[{1},{0}*32+{2},{3},{4},{5}] = 0",
+    ]
+    assert [line for line in product(2048, 96, 288, cache=128 << 10) if "acc" in line][:1] == [
+        "| 256 8:u 3:u 16:v acc[{0},{1},{2},{3},{4}] = 0",  # few tiles do not make up for distant panels
+    ]

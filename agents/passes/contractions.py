@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
 from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order, wrapped
-from agents.passes.packing import pack_panel, pack_rows
+from agents.passes.packing import pack_panel, turn_rows
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, choose_tile, whole_rows
 from agents.passes.vectors import write_out
@@ -26,6 +26,7 @@ from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 4  # columns that make a tile worth its while where rows share nothing
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
+PANEL = 5  # of a core's cache, the share that a panel may take
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 
 
@@ -181,15 +182,15 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
             )
     if contraction.panel is not None and columns // tile.columns >= PACKED_AFTER:
         with sketch.attempt():
-            pack_rows(sketch, operation, contraction.panel, tile)
+            turn_rows(sketch, operation, contraction.panel, tile)
     write_tile(sketch, operation, tile)
     return rest
 
 
 def _room(sketch: Sketch, operation: Provenance) -> int:
-    """Numbers of the result's type in half a core's cache."""
+    """Numbers of the result's type that a panel may have, to stay in the cache between tiles of rows."""
     result = sketch.program.buffer_of[leaf_at(sketch, operation).op.target.array]
-    return sketch.context.target.cache_bytes // 2 // DTYPE_BYTES[result.dtype]
+    return sketch.context.target.cache_bytes // PANEL // DTYPE_BYTES[result.dtype]
 
 
 def _terms(sketch: Sketch, operation: Provenance) -> int:

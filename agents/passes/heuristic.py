@@ -16,6 +16,7 @@ from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
+from agents.passes.operand_blocks import block_operands
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
@@ -50,6 +51,7 @@ def _by_structure(sketch: Sketch) -> None:
     attach_epilogues(sketch)
     attach_prologues(sketch)
     block_rows(sketch)
+    block_operands(sketch)
     spread_sums(sketch)
     align_orders(sketch)
     fuse_all(sketch)

@@ -70,8 +70,8 @@ def pack_panel(
     return name
 
 
-def pack_rows(sketch: Sketch, operation: Provenance, panel: str, tile: Tile) -> None:
-    """Copy a matrix whose rows lie term by term far apart, so that a tile of rows reads its terms one after
+def turn_rows(sketch: Sketch, operation: Provenance, panel: str, tile: Tile) -> None:
+    """Turn a matrix whose rows lie term by term far apart, so that a tile of rows reads its terms one after
     the other: in memory each term of a tile is a line of its own, all in the same few sets of the cache.
 
     Raises NoSuchPlace where the matrix lies well, or takes little of a core's cache.
@@ -81,21 +81,21 @@ def pack_rows(sketch: Sketch, operation: Provenance, panel: str, tile: Tile) -> 
     if rows is None or rows.indirect:
         raise NoSuchPlace("No matrix has the rows.")
     buffer = program.buffer_of[rows.array]
-    element = DTYPE_BYTES[buffer.dtype]
-    inside = [d for d in depths_of(rows) & depths_of(leaf.op.target) if stride(program, rows, d) == 1]
-    apart = buffer.dims[1].size * element
-    whole = inside and leaf.scopes[inside[0]].size == tile.rows and buffer.dims[1].size % tile.rows == 0
-    if not whole or apart < APART or buffer.bytes <= sketch.context.target.cache_bytes // 4:
+    beside = any(stride(program, rows, d) == 1 for d in depths_of(rows) & depths_of(leaf.op.target))
+    apart = buffer.dims[1].size * DTYPE_BYTES[buffer.dtype]
+    if not beside or apart < APART or buffer.bytes <= sketch.context.target.cache_bytes // 4:
         raise NoSuchPlace("Its rows are read well enough where they are.")
     name = fresh_name(program, "r" + rows.array[:20])
     sketch.play("stage_read", rows.array, "root", name)
-    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
-    path = copy.path[:2]
-    sketch.play("split_scope", sketch.place(path), tile.rows)
-    tiles, terms = sketch.provenance(path), sketch.provenance(path[:1])
-    sketch.play("split_dim", name, 1, tile.rows)
     sketch.play("swap_dims", name, 0, 1)
-    order(sketch, copy.op.provenance, [tiles, terms])
+    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
+    with sketch.attempt():
+        if _has_squares(sketch, copy, tile):
+            terms = copy.path[:1]
+            sketch.play("split_scope", sketch.place(terms), tile.width)
+            turn_in_squares(sketch, copy.op.provenance, sketch.provenance((*terms, 0)), tile.width)
+        else:
+            _turn_in_blocks(sketch, copy, 0)
 
 
 def _has_squares(sketch: Sketch, copy: Leaf, tile: Tile) -> bool:

@@ -56,7 +56,7 @@ def _block(sketch: Sketch, name: str) -> None:
         path = sketch.path(provenance)
         if size > step:
             sketch.play("split_scope", sketch.place(path), size // step)
-        packed |= _outwards(sketch, sketch.provenance(path), dim)
+        packed |= outwards(sketch, sketch.provenance(path), dim)
     for array, along in arrays.items():
         sketch.play("split_dim", array, along, size)
         _align(sketch, array, along + 1)
@@ -122,7 +122,7 @@ def _rows(leaf: Leaf, index: tuple[object, ...], outer: int) -> tuple[int, int]:
     return depth, step
 
 
-def _outwards(sketch: Sketch, scope: Provenance, depth: int) -> set[str]:
+def outwards(sketch: Sketch, scope: Provenance, depth: int) -> set[str]:
     """Bring a scope out to a depth; gives the panels that are packed before it now."""
     packed = set[str]()
     while len(sketch.path(scope)) - 1 > depth:
