@@ -94,7 +94,38 @@ def test_what_a_compiler_did_before_is_no_load() -> None:
     machine.others = 0.0
     gauge.begin()
     machine.run(0.01, own=0.5)
-    assert gauge.share() == 0.0
+    assert gauge.share() == pytest.approx(0.0)
+
+
+def test_short_ones_of_batches_with_compilers_between_share_what_is_timed() -> None:
+    machine = Machine()
+    gauge = Gauge(machine.read, machine.sleep)
+    shares = []
+    for batch in range(8):
+        machine.others = 1.0  # our own compilers
+        machine.run(0.3)
+        machine.others = 0.3 * (batch >= 4)
+        for _ in range(8):
+            gauge.begin()
+            machine.run(0.01, own=0.5)
+            shares.append(gauge.share())
+            machine.run(0.003)
+    assert machine.slept == pytest.approx(0.19), "the first waits, and no other"
+    assert shares[:32] == pytest.approx([0.0] * 32, abs=1e-9)
+    assert shares[-8:] == pytest.approx([0.3] * 8)
+
+
+def test_what_others_took_seconds_ago_tells_nothing_of_now() -> None:
+    machine = Machine(others=0.6)
+    gauge = Gauge(machine.read, machine.sleep)
+    gauge.begin()
+    machine.run(0.4)
+    assert gauge.share() == pytest.approx(0.6)
+    machine.run(5.0)
+    machine.others = 0.0
+    gauge.begin()
+    machine.run(0.01)
+    assert gauge.share() == pytest.approx(0.0) and machine.slept == pytest.approx(0.19)
 
 
 def test_a_system_that_does_not_tell_gives_no_load() -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -21,8 +21,9 @@ from dojo_core.measure.conditions import UNKNOWN, Conditions
 # A share over less is told by too few ticks: 0.2 s of two cores are 40.
 SHORTEST_SECONDS = 0.2
 # Between two measurements of a batch lie some milliseconds in which their results are kept; what lies
-# further apart has a compiler between, ours, which disturbs neither.
+# further apart has a compiler between, ours, which disturbs neither: that time is left out.
 LONGEST_GAP = 0.05
+OLDEST_SECONDS = 3.0  # what others took before tells nothing of now
 MARKS = 64  # moments that are kept to reckon from
 NOW_SECONDS = 1.0  # over how long what the machine does "now" is told at least
 STALE_SECONDS = 10.0  # and at most
@@ -40,6 +41,12 @@ class Reading:
     used: float
     own: float
     cores: int
+
+    def less(self, other: Reading) -> Reading:
+        """Without the time that another one stands for."""
+        return replace(
+            self, wall=self.wall - other.wall, used=self.used - other.used, own=self.own - other.own
+        )
 
 
 Read = Callable[[], Reading | None]
@@ -124,22 +131,26 @@ def load_is_told() -> bool:
 class Gauge:
     """What others took while something was timed, over no less than ``SHORTEST_SECONDS``.
 
-    Measurements that follow each other closely share their moments; one that is short and alone waits.
+    Measurements that follow each other share their moments, without those between them in which something
+    is compiled; one that is short, with none before it, waits.
     """
 
     def __init__(self, read: Read = read_beside_process, sleep: Callable[[float], None] = time.sleep) -> None:
         self._read = read
         self._sleep = sleep
-        self._marks: deque[Reading] = deque(maxlen=MARKS)
+        self._marks: deque[tuple[float, Reading]] = deque(maxlen=MARKS)  # by the clock; of timed moments
+        self._between = Reading(0.0, 0.0, 0.0, 0)  # what is left out, of all before now
 
     def begin(self) -> None:
         """A measurement begins."""
         reading = self._read()
         if reading is None:
             return
-        if self._marks and reading.wall - self._marks[-1].wall > LONGEST_GAP:
-            self._marks.clear()
-        self._marks.append(reading)
+        if self._marks and reading.wall - self._marks[-1][0] > LONGEST_GAP:
+            self._between = reading.less(self._marks[-1][1])
+        while self._marks and reading.wall - self._marks[0][0] > OLDEST_SECONDS:
+            self._marks.popleft()
+        self._marks.append((reading.wall, reading.less(self._between)))
 
     def share(self) -> float | None:
         """The measurement that began last has ended: the share of the cores that others took, 0 to 1; None
@@ -147,16 +158,18 @@ class Gauge:
         reading = self._read()
         if reading is None or not self._marks:
             return None
+        timed = reading.less(self._between)
         since = next(
-            (mark for mark in reversed(self._marks) if reading.wall - mark.wall >= SHORTEST_SECONDS),
-            self._marks[0],
+            (mark for _, mark in reversed(self._marks) if timed.wall - mark.wall >= SHORTEST_SECONDS),
+            self._marks[0][1],
         )
-        lacking = SHORTEST_SECONDS - (reading.wall - since.wall)
+        lacking = SHORTEST_SECONDS - (timed.wall - since.wall)
         if lacking > 0:
             self._sleep(lacking)
             reading = self._read() or reading
-        self._marks.append(reading)
-        return share_of_others(since, reading)
+            timed = reading.less(self._between)
+        self._marks.append((reading.wall, timed))
+        return share_of_others(since, timed)
 
 
 class Watch:

@@ -6,13 +6,12 @@ programs that it started. Exits with the command's status; its standard output c
 does not have. Run by path, outside any package, so that it starts in some milliseconds.
 """
 
-import math
 import os
 import resource
 import select
-import signal
 import sys
-from contextlib import suppress
+
+KILL = 9  # signal.SIGKILL, whose module takes as long to import as all the rest
 
 
 def restrict(what: int, least: float, most: float | None = None) -> None:
@@ -24,9 +23,11 @@ def restrict(what: int, least: float, most: float | None = None) -> None:
     ceiling = resource.getrlimit(what)[1]
     if ceiling != resource.RLIM_INFINITY:
         least, most = min(least, ceiling), min(most, ceiling)
-    hard = resource.RLIM_INFINITY if most == math.inf else int(most)
-    with suppress(ValueError, OSError):
+    hard = resource.RLIM_INFINITY if most == float("inf") else int(most)
+    try:  # noqa: SIM105 (of contextlib, which takes milliseconds to import)
         resource.setrlimit(what, (int(least), hard))
+    except (ValueError, OSError):
+        pass
 
 
 def main(arguments: list[str]) -> int:
@@ -35,27 +36,23 @@ def main(arguments: list[str]) -> int:
     restrict(resource.RLIMIT_CPU, cpu, cpu + 1)
     restrict(resource.RLIMIT_FSIZE, file_bytes)
     restrict(resource.RLIMIT_CORE, 0)
-    # A child that ends writes here, by its signal: so one wait is for both, on any system.
-    ended, ends = os.pipe()
-    os.set_blocking(ends, False)
-    signal.set_wakeup_fd(ends)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    child = os.fork()
-    if child == 0:
+    # A process of its own waits for the command and writes how that ended: so one wait is for both, on any
+    # system, and whatever the command leaves running does not keep the pipe open.
+    ended, end = os.pipe()
+    if os.fork() == 0:
+        status = 127
         try:
             restrict(resource.RLIMIT_AS, memory)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os.execv(command[0], command)
+            status = os.spawnv(os.P_WAIT, command[0], command)
         finally:
-            os._exit(127)
-    while True:
-        if 0 in select.select([0, ended], [], [])[0]:
-            os.killpg(0, signal.SIGKILL)
-        number, status = os.waitpid(child, os.WNOHANG)
-        if number:
-            return os.waitstatus_to_exitcode(status)
-        os.read(ended, 4096)  # another signal than the child's end
+            os.write(end, str(status).encode())
+            os._exit(0)
+    os.close(end)
+    if 0 in select.select([0, ended], [], [])[0]:
+        os.killpg(0, KILL)
+    return int(os.read(ended, 16) or KILL)  # nothing: the process that waits was killed
 
 
 if __name__ == "__main__":
