@@ -347,7 +347,9 @@ class _Chapters:
             move = " ".join(move.split())
             verdict = _verdict(game, move, part)
             if verdict.legal or verdict.refusal is None:
-                raise TextError(f"the move {move} is legal here", "Ask about a move that is refused.", part.line)
+                raise TextError(
+                    f"the move {move} is legal here", "Ask about a move that is refused.", part.line
+                )
             return Asked("refused", question, move, verdict.refusal)
         return Asked("words", question)
 

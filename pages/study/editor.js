@@ -86,8 +86,9 @@ class Panel extends BesidePanel {
     if (!study) return this.drawList(data.list, data.fault);
     put(this.title, study.title);
     put(this.state, study.clash ? "Changed elsewhere" : study.wrong ? "Saved; cannot be read yet" : "Saved");
-    put(this.fault, data.fault);
-    show(this.fault, Boolean(data.fault) && !this.here.asking.tells(data.fault));
+    const fault = this.here.asking.tells(data.fault) ? "" : data.fault;
+    put(this.fault, fault);
+    show(this.fault, Boolean(fault));
     this.source.update(study);
     if (!study.wrong) {
       this.whole.update(study);

@@ -94,7 +94,9 @@
   };
   /** The nearest thing around it that stays while what is below it scrolls: what lies there lies over others. */
   const layer = (node) => { for (let up = node; up; up = parent(up)) if (/fixed|sticky/.test(getComputedStyle(up).position)) return up; return null; };
-  const targets = all.filter((node) => node.matches("button, a[href], [role=tab], select, input:not([type=hidden]):not([type=file])") && shown(node))
+  /** Is it there for screen readers alone? */
+  const unseen = (node) => { for (let up = node; up; up = parent(up)) if (getComputedStyle(up).clipPath === "inset(50%)") return true; return false; };
+  const targets = all.filter((node) => node.matches("button, a[href], [role=tab], select, input:not([type=hidden]):not([type=file])") && shown(node) && !unseen(node))
     .map((node) => ({ node, box: node.getBoundingClientRect() })).filter(({ box }) => box.width > 1 && box.height > 1);
   /** Is a control under 24 pixels, and another one nearer to its middle than 12 (WCAG 2.2, 2.5.8)? */
   const crowded = ({ node, box }) => {
