@@ -129,7 +129,7 @@ def _unrepeatable(program: Program, leaf: Leaf, streamed: bool) -> Fault | None:
         if op.function in SOFTWARE:
             message = (
                 f"'{op.function}' is a sequence of instructions here, some of them of the integer core: "
-                "a hardware loop cannot hold it. fission_scope gives what is beside it its own."
+                "a hardware loop cannot hold it. What is beside it may be fissioned off (fission_scope)."
             )
         return _fault(Code.REPEAT_FUNCTION, message, leaf.path)
     if len({program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}) > 1:  # 3
