@@ -99,10 +99,16 @@ def test_one_less_is_legal(move, buffers, body, on):
     assert why(program_of(body, buffers), move, on).legal
 
 
-def test_a_function_in_software_says_why_no_hardware_loop_holds_it():
-    program = program_of("8:s 16 y[{0},{1}] = exp(x[{0},{1}])", X2)
-    told = why(program, "frep y@1", SNITCH).refusal.sentence
-    assert "'exp' is no instruction of the FPU but a sequence" in told and "loops of their own" in told
+def test_a_function_in_software_leaves_a_hardware_loop_to_what_is_beside_it():
+    body = "c[0] = 0\n1:s 64 y[{1}] = exp(x[{1}])\n| | c[0] += w[{1}]\nz[] = c[0]"
+    program = program_of(body, f64(x="64", w="64", y="64", z="", c="1 register"))
+    refusal = why(program, "frep c#1@1", SNITCH).refusal
+    assert "'exp' is a sequence of instructions here, some of them of the integer core" in refusal.sentence
+    apart = apply(program, "fission_scope y@1 c#1", SNITCH)
+    assert (
+        why(apart, "frep c#1@1", SNITCH).legal
+        and "64:f c[0] += w[{1}]" in apply(apart, "frep c#1@1", SNITCH).text
+    )
 
 
 def test_in_place_is_read_before_it_is_written():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -98,10 +98,15 @@ def _serve(make: Callable[[str], ASGIApp], port: int, path: str, again: str) -> 
     except BadToken as bad:
         raise Failure(str(bad)) from None
     check_port(HERE, port, again)
-    out.print(f"The Dojo answers programs at http://{HERE}:{port}{path} (Ctrl-C ends it)")
-    out.print(escape(told), soft_wrap=True)
-    uvicorn.run(
+    config = uvicorn.Config(
         make(token), host=HERE, port=port, log_level="warning", access_log=False, server_header=False,
         timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
+    # Who reads the address may call at once: it waits at the socket until the server has begun.
+    listening = config.bind_socket()
+    listening.listen()
+    out.print(f"The Dojo answers programs at http://{HERE}:{port}{path} (Ctrl-C ends it)")
+    out.print(escape(told), soft_wrap=True)
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[listening])
     err.print("Stopped. The games are kept.", style="dim")

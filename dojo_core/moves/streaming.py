@@ -128,7 +128,7 @@ class Frep(MarkMove):
                     yield Move("unroll", (place_of(program, (*path, number)),))
             if len(scope.body) == 1:
                 yield Move("interchange", (place_of(program, path),))
-        if refusal.code in (Code.REPEAT_SIZE, Code.REPEAT_FUNCTION):
+        if refusal.code == Code.REPEAT_SIZE:
             for number in range(1, len(scope.body)):
                 yield Move("fission_scope", (place_of(program, path), place_of(program, (*path, number))))
             inner = scope.body[0]

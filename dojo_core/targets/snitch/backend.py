@@ -25,7 +25,8 @@ class Snitch(Backend):
     name = "snitch"
     words = Words(
         "Snitch (RISC-V with streams)",
-        "Verified on a model of the core, which tells cycles: of doubles, at first in 128 KiB.",
+        "Verified on a model of the core, which tells cycles: in doubles, begun with shapes that fit "
+        "128 KiB.",
         code="Snitch",
         language="gas",
         play="Every position runs on a model of the core: the times are its cycles, always the same for the "

@@ -145,6 +145,9 @@ class _Generator:
         symbol = f"kernel_{program.name}"
         parameters = self._interface()
         held = _nests_of_registers(program)
+        if not self.scratch and sum(buffer.cells for buffer in held) <= self.limits.register_cells:
+            # All fit: each has its own from start to end, as in the programs whose cycles are on record.
+            held = dict.fromkeys(held, (0, len(program.body) - 1))
         self._hold(b for b, (first, _) in held.items() if first == 0)
         for value, dtype in self.numbers:
             self.out.constant(float(value), dtype)

@@ -128,8 +128,8 @@ def _unrepeatable(program: Program, leaf: Leaf, streamed: bool) -> Fault | None:
         message = f"{op.function} is no instruction that the FPU repeats."
         if op.function in SOFTWARE:
             message = (
-                f"'{op.function}' is no instruction of the FPU but a sequence, some of it of the integer core, "
-                "which a hardware loop cannot hold. Put the operations around it in loops of their own."
+                f"'{op.function}' is a sequence of instructions here, some of them of the integer core: "
+                "a hardware loop cannot hold it. What is beside it may be fissioned off (fission_scope)."
             )
         return _fault(Code.REPEAT_FUNCTION, message, leaf.path)
     if len({program.buffer_of[a.array].dtype for a in (op.target, *op.reads)}) > 1:  # 3
