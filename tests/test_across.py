@@ -146,7 +146,7 @@ def test_a_saved_policy_weighs_as_before_to_half_precision(tmp_path: Path) -> No
 def test_perfllm_begins_with_moves_of_other_kernels_lines() -> None:
     policy = shipped("snitch")
     assert policy is not None and policy.examples and shipped("cpu") is None
-    task = Task(game_of("batchnorm", "2x4", "snitch"))  # not in the library's list
+    task = Task(game_of("batchnorm", "1x2x4x4", "snitch"))  # not in the library's list
     events = [e for e in run(task, AGENTS["perfllm"], CountTiming(), Budget(12), seed=0) if not e.final]
     kinds = {move.name for event in events for move in event.line}
     assert len(events) == 12 and {"ssr", "set_location"} <= kinds
