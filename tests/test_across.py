@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agents.agent import Budget, Task, run
 from agents.perfllm.across import features
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Kinds, alike
@@ -14,9 +15,10 @@ from agents.perfllm.across.lines import minimised, transplanted
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed
 from agents.perfllm.across.policy import NgramReader, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
-from agents.perfllm.across.saved import load, save
+from agents.perfllm.across.saved import load, save, shipped
 from agents.perfllm.across.search import Search, SearchSettings, structure
 from agents.perfllm.actions import actions_in_turn
+from agents.players import AGENTS
 from agents.timing import CountTiming
 from agents.trail import Trail
 from benchmarks.carryover import folds
@@ -139,6 +141,15 @@ def test_a_saved_policy_weighs_as_before_to_half_precision(tmp_path: Path) -> No
     table = (tmp_path / "policy" / "tensors.safetensors").stat().st_size
     assert table < 200_000  # rows of n-grams that were never seen are left out
     assert load(tmp_path / "nothing") is None
+
+
+def test_perfllm_begins_with_moves_of_other_kernels_lines() -> None:
+    policy = shipped("snitch")
+    assert policy is not None and policy.examples and shipped("cpu") is None
+    task = Task(game_of("batchnorm", "1x2x4x4", "snitch"))  # not in the library's list
+    events = [e for e in run(task, AGENTS["perfllm"], CountTiming(), Budget(12), seed=0) if not e.final]
+    kinds = {move.name for event in events for move in event.line}
+    assert len(events) == 12 and {"ssr", "set_location"} <= kinds
 
 
 def test_the_encoder_of_lines_reads_behind_the_same_interface() -> None:
