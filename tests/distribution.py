@@ -44,7 +44,7 @@ class Installed:
         ran = subprocess.run(
             [str(self.folder / "bin" / words[0]), *words[1:]],
             cwd=self.place, env={**self.environment, **more},
-            capture_output=True, text=True, timeout=240,
+            capture_output=True, text=True,
         )  # fmt: skip
         assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout[-2000:]}\n{ran.stderr[-4000:]}"
         return ran.stdout
@@ -95,7 +95,7 @@ def said(where: Installed, *commands: str, beside: Path | None = None) -> list[S
     more = {} if beside is None else {"PYTHONPATH": str(beside)}
     ran = subprocess.run(
         [str(where.folder / "bin" / "python"), "-c", COMMANDS, json.dumps(commands)],
-        cwd=where.place, env={**where.environment, **more}, capture_output=True, text=True, timeout=240,
+        cwd=where.place, env={**where.environment, **more}, capture_output=True, text=True,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-4000:]
     assert "Traceback" not in ran.stderr, ran.stderr[-4000:]
@@ -112,7 +112,7 @@ def alone(file: Path) -> Iterator[None]:
 
 
 def done(*command: str, cwd: Path = ROOT) -> None:
-    ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=280)
+    ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
 
 

@@ -25,51 +25,49 @@ def softmax(x):
 
 softmax.save("softmax.dojo")`;
 
+const PARTS = ["newcomer", "daily", "games", "settings", "kernels", "faults", "lines"];
+
 class StartView {
   constructor(board) {
     this.board = board;
-    this.root = el("div", { class: "start" });
-    this.drawn = null;
-    this.own = { text: "", policy: "", target: "", sizes: new Map() };
+    this.parts = Object.fromEntries(PARTS.map((name) => [name, new Part()]));
+    this.errors = new Map();
+    this.own = { policy: "", target: "", sizes: new Map() };
     this.place = null; // line and column of the text's first mistake
     this.looked = 0; // the number of the text that was last sent to be looked at
     this.shapes = new Map(); // as typed, by kernel
     this.fitting = {}; // of the target that is chosen, by kernel
+    const place = (name) => this.parts[name].node;
+    this.root = el("div", { class: "start" },
+      el("header", { class: "welcome" }, el("h1", {}, "The Dojo"),
+        el("p", {}, "Make a kernel fast, one move at a time. Every move keeps the program's meaning; its measured time is your score. ",
+          el("strong", {}, "Pick a kernel to begin, or paste your own code.")), place("newcomer"), place("daily")),
+      el("div", { class: "start-columns" },
+        el("div", {}, ...["games", "settings", "kernels", "faults"].map(place)),
+        el("div", {}, this.ownText(), place("lines"))));
   }
 
+  /** What has not changed stays as it is, with its fields: somebody may be typing there. */
   update() {
-    const { errors, draft, ...start } = this.board.data.start;
-    const key = JSON.stringify(start); // a machine may have become known, too
-    if (key !== this.drawn) {
-      this.drawn = key;
-      this.draw(start);
+    const { errors, draft, games, groups, daily, policies, targets, faults, lines } = this.board.data.start;
+    const shown = { newcomer: games.length ? [] : groups, daily, games, settings: { policies, targets }, kernels: groups, faults, lines: { lines, policies } };
+    for (const [name, data] of Object.entries(shown)) {
+      this.parts[name].draw(data ?? null, () => this[name](data) || el("div", { hidden: true }));
     }
     this.refresh(errors, draft);
   }
 
-  draw(start) {
-    this.errors = new Map();
-    this.root.replaceChildren(
-      el("header", { class: "welcome" }, el("h1", {}, "The Dojo"),
-        el("p", {}, "Make a kernel fast, one move at a time. Every move keeps the program's meaning; its measured time is your score. ",
-          el("strong", {}, "Pick a kernel to begin, or paste your own code.")), this.newcomer(start), this.daily(start)),
-      el("div", { class: "start-columns" },
-        el("div", {}, this.games(start.games), this.settings(start),
-          this.kernels(start.groups), this.faults(start.faults)),
-        el("div", {}, this.ownText(), this.lines(start))));
-  }
-
   /** The first thing to press for whoever has no game yet. */
-  newcomer({ games, groups }) {
+  newcomer(groups) {
     const first = groups.flatMap((group) => group.kernels).find((kernel) => kernel.name === FIRST_KERNEL);
-    if (games.length || !first) return "";
+    if (!first) return "";
     return el("div", { class: "newcomer" },
       el("button", { class: "primary", type: "button", onclick: () => this.board.send("start", { kernel: first.name, shape: this.fitting[first.name] || first.shape, ...this.chosen() }) }, `Play ${first.name}`),
       el("span", { class: "quiet" }, "A good first game. A first faster program takes some seconds."));
   }
 
   /** The puzzle of the day, on the page Learn. */
-  daily({ daily }) {
+  daily(daily) {
     if (!daily) return "";
     const to = new URLSearchParams({ lesson: daily.lesson, step: daily.step });
     return el("p", { class: "daily quiet" }, "Puzzle of the day: ", el("a", { href: `learn?${to}`, target: "_self" }, daily.title));
@@ -155,14 +153,13 @@ class StartView {
   ownText() {
     this.area = el("textarea", { class: "field mono", rows: "8", maxlength: "600000", spellcheck: "false", "aria-label": "Program text or a saved game",
       placeholder: EXAMPLES[0][1] });
-    this.area.value = this.own.text;
     this.area.addEventListener("input", () => this.typed());
     const play = () => { clearTimeout(this.timer); this.board.send("text", { text: this.area.value, sizes: this.sizes(), ...this.chosen() }); };
     const file = el("input", { type: "file", accept: ".dojo,.line,.game,.txt,.py,.c,.onnx,text/plain", hidden: true });
     const open = async (chosen) => {
       if (/\.onnx$/i.test(chosen.name)) { this.tell("text", `${chosen.name} is a model of ONNX: drop it on the page Model, where each of its kernels is played.`); return; }
       if (chosen.size > 524288) { this.tell("text", "This file is larger than 512 KB: no game is."); return; }
-      this.own.text = this.area.value = await chosen.text();
+      this.area.value = await chosen.text();
       play();
     };
     file.addEventListener("change", async () => {
@@ -195,7 +192,6 @@ class StartView {
 
   /** The text or a size has changed: once nobody types any more it is looked at. */
   typed(wait = TYPED) {
-    this.own.text = this.area.value;
     this.tell("text", "");
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {

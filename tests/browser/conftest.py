@@ -196,6 +196,7 @@ def chromium(driver: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         executable_path=CHROMIUM,
         args=ARGUMENTS,
         viewport=VIEWPORT,
+        reduced_motion="reduce",  # what moves is drawn sixty times a second
     )
     profile.set_default_timeout(PATIENCE)
     yield profile

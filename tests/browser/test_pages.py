@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pages.shell import existing
+from tests.browser.conftest import forget
 from tests.browser.playing import NAME, TELEPHONE, markup, open_means, play
 from tests.screens.looks import AUDIT
 
@@ -28,6 +29,7 @@ AT_REST = """() => new Promise((rest) => {
 def pages(chromium: Any, server: Any) -> Iterator[dict[str, tuple[list[str], list[str]]]]:
     """What is told against the look of each place of the app, and what markup the title has become."""
     page = chromium.new_page()
+    forget(page, server)  # which pane another test left on top
     page.set_viewport_size(TELEPHONE)
     seen: dict[str, tuple[list[str], list[str]]] = {}
 

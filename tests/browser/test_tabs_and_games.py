@@ -104,6 +104,21 @@ def test_all_games_with_moves_are_listed_renamed_and_deleted(
     expect(page.locator("h1").last).to_have_text("My softmax")
 
 
+def test_a_game_that_comes_to_the_list_takes_no_field_from_who_types(
+    start_screen: Any, common_server: Server
+) -> None:
+    page = start_screen
+    page.click("textarea")
+    (browser,) = [each["value"] for each in page.context.cookies(page.url) if each["name"] == "dojo_browser"]
+    with Wire(common_server.port, Cookie=f"dojo_browser={browser}") as wire:
+        wire.event("start", kernel="reducemean", shape="9x88", policy="reassoc")
+        wire.event("play", move=MOVE)
+    page.keyboard.type("mk,kn->m")
+    page.wait_for_selector(".continue >> text=9x88")  # with the answer to what was typed
+    page.keyboard.type("n")
+    expect(page.locator("textarea")).to_have_value("mk,kn->mn")
+
+
 def test_escape_and_the_slash_in_the_filter(small_board: Any) -> None:
     board = small_board
     board.click(f'.row[data-move="{MOVE}"]')
