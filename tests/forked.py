@@ -263,10 +263,12 @@ def print_apart(config: pytest.Config) -> None:
 
 
 class Silent:
-    """In the place of the plugin that prints results: a test that takes too long prints its stacks by it."""
+    """In the place of the plugin that prints results: a test that takes too long prints its stacks by it, and
+    one that is run again looks in it for what its first try had said."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._tw = config.get_terminal_writer()
+        self.stats: dict[str, list[Any]] = {}
 
 
 def work(

@@ -117,6 +117,29 @@ def test_a_file_that_cannot_be_imported_is_told_and_no_test_runs(run: Run) -> No
     assert status == pytest.ExitCode.INTERRUPTED and "nothing_of_that_name" in told and "passed" not in told
 
 
+UNSTEADY = """\
+import pytest
+from pathlib import Path
+
+@pytest.mark.flaky(reruns=1)
+def test_passes_when_run_again():
+    assert Path("tried").exists() or Path("tried").write_text("") != 0, "too early"
+
+@pytest.mark.flaky(reruns=1)
+def test_fails_again():
+    assert False
+
+"""
+
+
+def test_a_test_that_may_fail_once_is_run_again_and_that_is_told(run: Run) -> None:
+    status, told = run(*TWO, "-p", "pytest_rerunfailures", "-rR", test_some=UNSTEADY, test_more=SOME)
+    assert status == pytest.ExitCode.TESTS_FAILED and "2 failed, 12 passed" in told and "2 rerun" in told, (
+        told
+    )
+    assert "RERUN" in told and "test_passes_when_run_again" in told
+
+
 def test_pytest_xdist_runs_them_where_another_distribution_is_asked(run: Run) -> None:
     status, told = run("-p", "xdist", "-n", "1", "--dist=load", test_some=SOME)
     assert status == pytest.ExitCode.TESTS_FAILED and "1 worker [15 items]" in told and "11 passed" in told, (

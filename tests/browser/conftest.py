@@ -111,8 +111,10 @@ class Server:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """One process runs them: another would start a server and a browser."""
+    """One process runs them: another would start a server and a browser. One that fails is run once more, as
+    browser, server and their clocks can be late together; what it saw at first is told at the end."""
     item.add_marker(pytest.mark.xdist_group("browser"))
+    item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -140,6 +142,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     for page in (standing.page, standing.visitor):  # whatever state they are in, the next test gets others
         if page is not None:
             page.close()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Why a test failed that passed when it was run again: it waits for less than it looks at, or the product
+    does at times what it should not."""
+    failed = {report.nodeid for report in terminalreporter.stats.get("failed", [])}
+    for report in terminalreporter.stats.get("rerun", []):
+        if report.nodeid not in failed:
+            terminalreporter.section(f"failed at first: {report.nodeid}", yellow=True)
+            terminalreporter.line(report.longreprtext)
 
 
 @pytest.fixture(scope="package")

@@ -75,14 +75,16 @@ FUNCTIONS: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
-def build(folder: Path, base: str) -> ctypes.CDLL:
+def build(base: str) -> ctypes.CDLL:
     """The functions whose names begin so."""
-    library = folder / "hand.so"
-    subprocess.run(
-        [COMPILER, *FLAGS, f"-D{base.upper()}", str(SOURCE), "-o", str(library), "-lm"],
-        check=True, timeout=COMPILE_SECONDS,
-    )  # fmt: skip
-    return ctypes.CDLL(str(library))
+    # What is loaded needs its file no more.
+    with tempfile.TemporaryDirectory(prefix="dojo-hand-") as folder:
+        library = f"{folder}/hand.so"
+        subprocess.run(
+            [COMPILER, *FLAGS, f"-D{base.upper()}", str(SOURCE), "-o", library, "-lm"],
+            check=True, timeout=COMPILE_SECONDS,
+        )  # fmt: skip
+        return ctypes.CDLL(library)
 
 
 def version() -> str:
@@ -129,7 +131,7 @@ def prepare(job: Job) -> tuple[Variants, str]:
     if shutil.which(COMPILER) is None:
         raise Unsupported("The C by hand needs gcc, which is not here.")
     base, ends = FUNCTIONS[job.kernel, shape]
-    library = build(Path(tempfile.mkdtemp(prefix="dojo-hand-")), base)
+    library = build(base)
     return {name: lambda end=end: prepared(job, library, base, end) for name, end in ends.items()}, version()
 
 

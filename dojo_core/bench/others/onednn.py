@@ -18,19 +18,22 @@ SOURCE = Path(__file__).with_suffix(".cpp")
 COMPILE_SECONDS = 240
 
 
-def build(folder: Path) -> ctypes.CDLL:
-    """Compile against the environment's oneDNN. Raises ImportError where that is not installed."""
+def build() -> ctypes.CDLL:
+    """Compile against the environment's oneDNN; each call loads a copy of its own. Raises ImportError where
+    that is not installed."""
     prefix = Path(sys.prefix)
     headers, libraries = prefix / "include", sorted((prefix / "lib").glob("libdnnl.so.*"))
     if not libraries or not (headers / "oneapi" / "dnnl" / "dnnl.hpp").exists():
         raise ImportError("No oneDNN: it comes with onednn-cpu-gomp and onednn-devel-cpu-gomp")
-    library = folder / "onednn.so"
     flags = ["-O1", "-std=c++17", "-shared", "-fPIC", f"-I{headers}", f"-Wl,-rpath,{prefix / 'lib'}"]
-    subprocess.run(
-        ["g++", *flags, str(SOURCE), str(libraries[0]), "-o", str(library)],
-        check=True, timeout=COMPILE_SECONDS,
-    )  # fmt: skip
-    loaded = ctypes.CDLL(str(library))
+    # What is loaded needs its file no more.
+    with tempfile.TemporaryDirectory(prefix="dojo-onednn-") as folder:
+        library = f"{folder}/onednn.so"
+        subprocess.run(
+            ["g++", *flags, str(SOURCE), str(libraries[0]), "-o", library],
+            check=True, timeout=COMPILE_SECONDS,
+        )  # fmt: skip
+        loaded = ctypes.CDLL(library)
     loaded.last_error.restype = ctypes.c_char_p
     return loaded
 
@@ -59,16 +62,14 @@ def prepared(job: Job, library: ctypes.CDLL, packed: bool) -> Variant:
 
 
 def prepare(job: Job) -> tuple[Variants, str]:
-    folder = Path(tempfile.mkdtemp(prefix="dojo-onednn-"))
-    first = build(folder)
+    first = build()
     parts = (ctypes.c_int * 3)()
     first.library_version(parts)
     plain = prepared(job, first, False)
     variants = {"plain weights" if job.kernel in WEIGHTS else "primitives": lambda: plain}
     if job.kernel in WEIGHTS or job.kernel == "relu_ffn":
-        other = Path(tempfile.mkdtemp(prefix="dojo-onednn-"))
         variants["weights packed" if job.kernel in WEIGHTS else "binary with post-operations"] = lambda: (
-            prepared(job, build(other), True)
+            prepared(job, build(), True)
         )
     return variants, ".".join(map(str, parts))
 
