@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -167,21 +167,28 @@ class RunLog:
 
     def add(self, measurement: Measurement, effort: Effort, elapsed: float, line: str) -> None:
         """Keep a measurement. When this returns, it survives the process."""
+        self.add_all([(measurement, line)], effort, elapsed)
+
+    def add_all(self, measured: Iterable[tuple[Measurement, str]], effort: Effort, elapsed: float) -> None:
+        """Keep the measurements of a batch, each with its line: the disk is waited for once."""
         self._write(
-            {
-                "hash": measurement.program_hash,
-                "status": measurement.status,
-                "message": measurement.message,
-                "samples": measurement.samples,
-                "seconds": measurement.seconds,
-                "median": measurement.median,
-                "verified": measurement.verified,
-                "load": measurement.conditions.load,
-                "exclusive": measurement.conditions.exclusive,
-                "effort": effort.label,
-                "elapsed": round(elapsed, 3),
-                "line": line.split("\n") if line else [],
-            }
+            *(
+                {
+                    "hash": measurement.program_hash,
+                    "status": measurement.status,
+                    "message": measurement.message,
+                    "samples": measurement.samples,
+                    "seconds": measurement.seconds,
+                    "median": measurement.median,
+                    "verified": measurement.verified,
+                    "load": measurement.conditions.load,
+                    "exclusive": measurement.conditions.exclusive,
+                    "effort": effort.label,
+                    "elapsed": round(elapsed, 3),
+                    "line": line.split("\n") if line else [],
+                }
+                for measurement, line in measured
+            )
         )
 
     def answered(self, question: str, ask: Ask, elapsed: Callable[[], float]) -> Answer:
@@ -204,9 +211,9 @@ class RunLog:
         self.result = {"done": True, **result}
         self._write(self.result)
 
-    def _write(self, entry: Mapping[str, Any]) -> None:
+    def _write(self, *entries: Mapping[str, Any]) -> None:
         with self._lock, naming(self.path):
-            self._file.write(_line(entry))
+            self._file.write(b"".join(map(_line, entries)))
             self._file.flush()
             os.fsync(self._file.fileno())
 
@@ -239,12 +246,11 @@ class LoggedTiming:
         }
         rest = [p for p in programs if p.hash not in known]
         if rest:
-            for measurement in self._otherwise.measure(workload, rest, lines, effort, cancelled):
-                known[measurement.program_hash] = measurement
-                if measurement.status != "cancelled":
-                    self._log.add(
-                        measurement, effort, self._elapsed(), lines.get(measurement.program_hash, "")
-                    )
+            measured = self._otherwise.measure(workload, rest, lines, effort, cancelled)
+            known.update((each.program_hash, each) for each in measured)
+            new = [(m, lines.get(m.program_hash, "")) for m in measured if m.status != "cancelled"]
+            if new:
+                self._log.add_all(new, effort, self._elapsed())
         return [known[p.hash] for p in programs]
 
 

@@ -3,13 +3,15 @@
 Tunes with empty records and caches, as ``dojo tune`` does, and prints candidates a second, and the shares of
 the wall-clock time: generating and compiling C; running and verifying (in the measuring process, inputs
 included); waiting for other processes of this user that measure or compile; proposing (the agent's own
-thinking); the rest (records, the run's log). The finalists are left out.
+thinking); the rest (records, the run's log). The finalists are left out. Besides, milliseconds of processor
+time a candidate, by process, which depend less on what else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import tempfile
 import threading
 import time
@@ -70,6 +72,7 @@ def _run(options: argparse.Namespace) -> None:
     from dojo_core import kernels
     from dojo_core.game import Game
     from dojo_core.measure import exclusive as exclusive_module
+    from dojo_core.measure.load import family_seconds
     from dojo_core.measure.records import Records
     from dojo_core.measure.trial import Trials
     from dojo_core.targets.cpu import measurer as measuring_module
@@ -114,6 +117,18 @@ def _run(options: argparse.Namespace) -> None:
         measurer.warm()
         watched = Agent(agent.name, agent.about, strategy)
         tuning = Tuning(game, watched, measurer, Budget(options.budget), keep=False)
+
+        def used() -> dict[str, float]:
+            """Seconds of processor time so far."""
+            children = resource.getrusage(resource.RUSAGE_CHILDREN)
+            worker = measurer.worker_pid
+            return {
+                "this process": time.process_time(),
+                "compilers": children.ru_utime + children.ru_stime,
+                "the worker": family_seconds(worker) if worker is not None else 0.0,
+            }
+
+        before = used()
         began, count, ended = time.perf_counter(), 0, 0.0
         bests = []
         with shares.spent("rest"):
@@ -125,6 +140,7 @@ def _run(options: argparse.Namespace) -> None:
                 bests.append((ended - began, event.best.seconds if event.best else 0.0))
                 if count == options.budget:
                     break
+        after = used()
     whole = sum(shares.seconds.values())
     fast = next((n for n, (_, best) in enumerate(bests) if 0 < best < 10e-3), None)
     rate = ""
@@ -139,6 +155,8 @@ def _run(options: argparse.Namespace) -> None:
         print(
             f"  {name:10} {part:7.2f} s {100 * part / whole:5.1f} % {1e3 * part / count:8.1f} ms a candidate"
         )
+    spent = ", ".join(f"{name} {1e3 * (after[name] - before[name]) / count:.1f}" for name in after)
+    print(f"  of processor time, ms a candidate: {spent}")
 
 
 if __name__ == "__main__":

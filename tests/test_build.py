@@ -81,6 +81,15 @@ def test_the_hash_is_of_the_code_and_not_of_its_name() -> None:
     assert code_hash(one, PREAMBLE) != code_hash(kernel("  ; ;"), PREAMBLE)
 
 
+def test_comments_which_quote_the_program_are_no_code() -> None:
+    sums = "  float *x = arrays[0], *y = arrays[1];\n{}  y[0] = x[0] + x[1];"
+    bare, one, other = (
+        kernel(sums.format(comment))
+        for comment in ("", "  // y[0] = x[0] + x[1]\n", "    // y[0] = x[0] + x[0 + 1]\n")
+    )
+    assert code_hash(bare) == code_hash(one) == code_hash(other)
+
+
 def test_a_compile_error_is_reported_and_the_others_are_built() -> None:
     built = build([add(1), kernel("  nonsense;"), add(2), add(3)], preamble=PREAMBLE)
     assert [type(b) for b in built] == [Built, CompileError, Built, Built]

@@ -52,7 +52,9 @@ def main(arguments: list[str]) -> int:
     os.close(end)
     if 0 in select.select([0, ended], [], [])[0]:
         os.killpg(0, KILL)
-    return int(os.read(ended, 16) or KILL)  # nothing: the process that waits was killed
+    status = int(os.read(ended, 16) or KILL)  # nothing: the process that waits was killed
+    os.wait()  # so that what the command used counts as this process' children's
+    return status
 
 
 if __name__ == "__main__":

@@ -56,8 +56,10 @@ def _toolchain(preamble: str) -> bytes:
 
 
 def code_hash(code: Code, preamble: str | None = None) -> str:
-    """The key of everything known about generated code: its text (whatever it is called), compiler, flags."""
-    text = _renamed(code, "KERNEL")
+    """The key of everything known about generated code: its text (whatever it is called, and without its
+    comments, which quote the program), compiler, flags."""
+    lines = map(str.strip, _renamed(code, "KERNEL").splitlines())
+    text = "\n".join(line for line in lines if not line.startswith("//"))
     interface = repr((code.parameters, code.workspace_bytes, code.error_bound))
     toolchain = _toolchain(_preamble() if preamble is None else preamble)
     return hashlib.sha256(b"\0".join((toolchain, text.encode(), interface.encode()))).hexdigest()[:24]
