@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,8 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
 
 
 def test_a_comparison_that_is_kept_becomes_a_study(tab: Any, server: Any) -> None:
-    kept = comparisons(server.home / "comparisons").start(SPEC)
+    start = kernels.get("softmax").program((96, 32)).text
+    kept = comparisons(server.home / "comparisons").start(replace(SPEC, start=start))
     until(kept, lambda each: not each.open)
     tab.goto(f"{server.url}/compare")
     tab.get_by_role("combobox", name="Comparisons that were made").click()
