@@ -173,7 +173,7 @@ def _of_evidence(path: Path, text: str, target: str) -> Iterator[Source]:
                 continue
             seen.add(key)
             game = named_game(str(run["kernel"]), str(run["shape"]), target, POLICY)
-            agent = str(run.get("agent", "perfllm-scratch"))
+            agent = str(run.get("agent", "perfllm"))
             yield Source(f"a run of {agent}", played(game, list(line)))
     except (NotJson, KeyError, TypeError) as fault:
         raise NoSource(f"{path} is no evidence of runs ({fault}).") from fault
