@@ -91,8 +91,8 @@ def test_a_command_imports_no_more_than_it_needs():
         "import sys\nfrom agents.cli import app\napp({words}, standalone_mode=False)\nprint(*sys.modules)"
     )
     for words, spared in (
-        (["--version"], {"rich.console", "numpy", "dojo_core.moves"}),
-        (["app", "--help"], {"numpy", "dojo_core.moves"}),
+        (["--version"], {"rich.console", "numpy", "lark", "dojo_core.moves"}),
+        (["app", "--help"], {"numpy", "lark", "dojo_core.moves"}),
         (["recipes"], {"agents.agent", "dojo_core.service", "dojo_core.bench", "dojo_core.export"}),
     ):
         started = [sys.executable, "-c", script.format(words=words)]

@@ -1,6 +1,6 @@
-"""Reading a line of the text form: what its tree means, expressions, accesses and their bounds.
+"""Reading a line of the text form: what lark makes of it, expressions, accesses and their bounds.
 
-The grammar is ``grammar``'s; errors say where, what is wrong, and what to do about it.
+The grammar is ``grammar.lark``; errors say where, what is wrong, and what to do about it.
 """
 
 from __future__ import annotations
@@ -8,12 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path as FilePath
 from typing import Any, NoReturn
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS, LARGEST
-from dojo_core.program.grammar import Token, TooDeep, Tree, Unexpected, tree
 from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, Table, plus
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Dim, Leaf, Number, Operand, Program
 from dojo_core.spelling import meant
@@ -56,13 +59,21 @@ class Call:
 Value = Operand | Indirect | Call  # of an expression while it is read; Indirect stays in an index
 
 
+@cache
+def _lark() -> Lark:
+    grammar = FilePath(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True
+    )
+
+
 SHORT = 400  # characters of a line whose tree is remembered
 
 
 @lru_cache(maxsize=2_000)
-def _remembered(rule: str, text: str) -> Tree:
+def _remembered(start: str, text: str) -> Tree[Token]:
     """Most lines stay as they are from one text to the next; a tree is only read, never changed."""
-    return tree(rule, text)
+    return _lark().parse(text, start=start)
 
 
 class LineReader:
@@ -71,7 +82,7 @@ class LineReader:
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
         self.number = 0  # of the current line, from 1
-        self.offset = 0  # columns of the current line before what is read by the grammar
+        self.offset = 0  # columns of the current line before what lark sees
         self.sizes: list[int] = []  # of the scopes around, outermost first
         self.dims: dict[str, tuple[Dim, ...]] = {}
         self.tables: dict[str, Table] = {}
@@ -81,25 +92,28 @@ class LineReader:
         source = self.lines[self.number - 1] if 0 < self.number <= len(self.lines) else ""
         raise TextError(message, remedy, max(self.number, 1), column, source)
 
-    def fail_at(self, where: Tree | Token, message: str, remedy: str) -> NoReturn:
-        self.fail(message, remedy, self.offset + where.column)
+    def fail_at(self, where: Tree[Token] | Token, message: str, remedy: str) -> NoReturn:
+        start = where.column if isinstance(where, Token) else getattr(where.meta, "column", 1)
+        self.fail(message, remedy, self.offset + (start or 1))
 
-    def read(self, rule: str, line: str, offset: int) -> Tree:
+    def read(self, start: str, line: str, offset: int) -> Tree[Token]:
         self.offset = offset
         if len(line) > LINE:
             self.fail(f"a line of {len(line)} characters", f"A line has {LINE} at most.")
-        text = line[offset:]
         try:
-            read = _remembered(rule, text) if len(text) < SHORT else tree(rule, text)
+            text = line[offset:]
+            tree = _remembered(start, text) if len(text) < SHORT else _lark().parse(text, start=start)
             # Reading a tree recurses; a short line cannot be too deep for that.
-            if len(line) > DEEP and _is_deep(read):
-                raise TooDeep
-        except TooDeep:
-            self.fail("an expression of too many parts", ONE_FUNCTION)
-        except Unexpected as fault:
-            words = sorted({_IN_WORDS.get(kind, kind) for kind in fault.expected})
-            self.fail(f"expected {' or '.join(words)}", _SHAPE_OF[rule], offset + fault.column)
-        return read
+            if len(line) > DEEP and _is_deep(tree):
+                self.fail("an expression of too many parts", ONE_FUNCTION)
+            return tree
+        except UnexpectedInput as error:
+            column = getattr(error, "column", -1)
+            column = column if isinstance(column, int) and column > 0 else len(line) - offset + 1
+            token = getattr(error, "token", None)
+            if token is not None and token.type == "$END":
+                column = len(line) - offset + 1
+            self.fail(f"expected {_expected(error)}", _SHAPE_OF[start], offset + column)
 
     def negated(self, value: Value, where: Any) -> Value:
         if isinstance(value, Number):
@@ -160,7 +174,7 @@ class LineReader:
             self.fail_at(where, f"{value} is a table's value", "A table stands only in the index of a read.")
         return value
 
-    def call(self, tree: Tree, within_bounds: bool) -> Call:
+    def call(self, tree: Tree[Token], within_bounds: bool) -> Call:
         name, *rest = [c for c in tree.children if c is not None]
         assert isinstance(name, Token)
         function = FUNCTIONS.get(str(name))
@@ -230,7 +244,7 @@ class LineReader:
         source = IndexArray(str(name), 0, 0) if table is None else table
         return Indirect.make([(Lookup(source, at), 1)], Affine())
 
-    def comparison(self, tree: Tree) -> Comparison:
+    def comparison(self, tree: Tree[Token]) -> Comparison:
         left, sign, right = tree.children
         form = self.affine(left) - self.affine(right)
         bound = -form.const
@@ -268,7 +282,7 @@ class LineReader:
             )
         return value
 
-    def depth(self, tree: Tree) -> int:
+    def depth(self, tree: Tree[Token]) -> int:
         depth = int(str(tree.children[0])[1:-1])
         if depth >= len(self.sizes):
             inside = f"{{0}} to {{{len(self.sizes) - 1}}}" if self.sizes else "none"
@@ -284,14 +298,25 @@ _SHAPE_OF = {
     "operation": "A line reads: sizes or bars, then target = operation, "
     "such as: 8 16 y[{0},{1}] = exp(x[{0},{1}])",
 }
-_IN_WORDS = {
+_TOKEN_WORDS = {
     "NAME": "a name", "NUMBER": "a number", "ITERATOR": "an iterator such as {0}",
-    "ASSIGN": "= or += *= max= min=", "SUM": "+ or -", "PRODUCT": "* or /", "RELATION": "a comparison",
-    ",": "a comma",
+    "ASSIGN": "= or += *= max= min=",
+    "SUM": "+ or -", "PRODUCT": "* or /", "RELATION": "a comparison", "LSQB": "[", "RSQB": "]", "LPAR": "(",
+    "RPAR": ")", "COMMA": "a comma", "IF": "if", "AND": "and", "BANG": "!", "COLON": ":",
+    "$END": "the end of the line",
+    "PREFETCH": "prefetch", "STREAM": "stream", "MINUS": "-",
 }  # fmt: skip
 
 
-def _is_deep(tree: Tree) -> bool:
+def _expected(error: UnexpectedInput) -> str:
+    accepted = (
+        getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None)
+    )
+    words = sorted({_TOKEN_WORDS.get(t, str(t)) for t in accepted or ()})
+    return " or ".join(words) if words else "something else"
+
+
+def _is_deep(tree: Tree[Token]) -> bool:
     level: list[Any] = [tree]
     for _ in range(DEEP):
         level = [child for node in level if isinstance(node, Tree) for child in node.children]

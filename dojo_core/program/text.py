@@ -1,7 +1,7 @@
 """Parsing of the text form, with errors that a person can act on.
 
 ``parse(str(p)) == p`` for every program and ``str(parse(t)) == t`` for every canonical text. The
-grammar of operations and buffer lines is that of ``grammar``, read in ``expressions``; this module reads the
+grammar of operations and buffer lines is ``grammar.lark``, read in ``expressions``; this module reads the
 slots before an operation (sizes and bars), gives names their meaning and enforces the limits at the door.
 """
 
@@ -11,11 +11,12 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from lark import Token, Tree
+
 from dojo_core.program.affine import Affine
 from dojo_core.program.dtypes import FLOATS, STORAGE_FLOATS, dtype_fault, extremes
 from dojo_core.program.expressions import DIGITS, RESERVED, Call, LineReader, TextError
 from dojo_core.program.functions import KERNEL_LIMITS
-from dojo_core.program.grammar import Token, Tree
 from dojo_core.program.indices import index_fault, with_bounds
 from dojo_core.program.instructions import INSTRUCTIONS
 from dojo_core.program.tables import TABLE_DTYPES, Indirect, Table, bounded
@@ -277,7 +278,7 @@ class _Reader(LineReader):
             )
         self.buffers.append(buffer)
 
-    def dim(self, tree: Tree) -> Dim:
+    def dim(self, tree: Tree[Token]) -> Dim:
         size, mark = tree.children[0], tree.children[1] if len(tree.children) > 1 else None
         assert isinstance(size, Token)
         if not (size.isascii() and size.isdigit()) or not _is_size(size):
@@ -332,7 +333,7 @@ class _Reader(LineReader):
 
     # -------------------------------------------------------------- operations
 
-    def operation(self, tree: Tree) -> Op:
+    def operation(self, tree: Tree[Token]) -> Op:
         children = [c for c in tree.children if c is not None]
         target_tree, assign, value_tree = children[0], children[1], children[2]
         assert isinstance(target_tree, Tree)
@@ -384,7 +385,7 @@ class _Reader(LineReader):
             self.fail_at(value_tree, *fault)
         return op
 
-    def check_guarded(self, access: Access, guard: tuple[Comparison, ...], where: Tree) -> None:
+    def check_guarded(self, access: Access, guard: tuple[Comparison, ...], where: Tree[Token]) -> None:
         """Under a guard an index must be in bounds wherever the guard holds (decided exactly)."""
         from dojo_core.program.dependence import may_leave
 
