@@ -182,6 +182,11 @@ class NoAgent(ValueError):
     """There is none of that name, or its cost model is none; ``str()`` is a sentence for a person."""
 
 
+def is_agent(player: str) -> bool:
+    """Whether that is an agent's name, of those that are here, in any of its forms."""
+    return player.partition(":")[0].partition("+")[0] in {*AGENTS, *KINDS}
+
+
 def agent_named(name: str) -> Agent:
     """An agent by its name; a search's with ``+model`` behind it is guided by this user's cost model. A
     kind's has words behind a colon, as ``llm:NAME@ADDRESS``.

@@ -8,6 +8,7 @@ from contextlib import suppress
 import streamlit as st
 
 from agents.passes import play_heuristic
+from agents.players import is_agent
 from dojo_core.classes.elsewhere import Elsewhere
 from dojo_core.classes.store import Classes
 from dojo_core.classes.throttle import Throttle
@@ -44,7 +45,7 @@ def the_service() -> Service:
 @st.cache_resource(show_spinner=False)
 def the_library() -> Library:
     """The library, over a connection of its own: a long list does not hold up who measures."""
-    return Library(Catalogue(), the_service(), Comparisons(data_directory() / "comparisons"))
+    return Library(Catalogue(), the_service(), Comparisons(data_directory() / "comparisons"), is_agent)
 
 
 @st.cache_resource(show_spinner=False)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agents.players import is_agent
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.measure.catalogue import Catalogue, Wanted
@@ -69,7 +70,7 @@ def record(best: float, *moves: str, **changes: object) -> Record:
 def library(tmp_path: Path) -> Iterator[Library]:
     catalogue = Catalogue(tmp_path / "r.sqlite")
     service = Service(RecordStore(catalogue), KernelLibrary(), Bench)
-    yield Library(catalogue, service, Comparisons(tmp_path / "comparisons"))
+    yield Library(catalogue, service, Comparisons(tmp_path / "comparisons"), is_agent)
     service.close()
     catalogue.close()
 
@@ -109,11 +110,14 @@ def test_a_leaderboard_shows_a_game_once(library: Library) -> None:
             record(5.5e-6, first, "split_scope m@0 2"),  # tried beside the game, as all legal moves are
             record(6.5e-6, "split_scope m@0 4"),
             record(7e-6, "split_scope m@0 2", second),  # another game
+            record(3e-6, "split_scope m@0 8", second, player="annealing-lines"),
+            record(3.5e-6, "split_scope m@0 16", second, player="annealing-lines"),  # an edit of that
+            record(3.6e-6, "split_scope m@0 32", second, player="llm:small"),
         ]
     )
     (board,) = library.catalogue.boards()
     ranked = [(e.rank, e.row.seconds, e.row.moves) for e in library.leaderboard(board).lines]
-    assert ranked == [(1, 4e-6, 2), (2, 7e-6, 2), (3, 8e-6, 0)]
+    assert ranked == [(1, 3e-6, 2), (2, 3.6e-6, 2), (3, 4e-6, 2), (4, 7e-6, 2), (5, 8e-6, 0)]
 
 
 def test_the_gpu_of_this_machine_has_leaderboards_here(library: Library, monkeypatch: Any) -> None:

@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -126,9 +126,16 @@ def _of_the_game(line: str, faster: str) -> bool:
 class Library:
     """One for the process, over a connection of its own. All methods may be called from any thread."""
 
-    def __init__(self, catalogue: Catalogue, service: Service, comparisons: Comparisons) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        service: Service,
+        comparisons: Comparisons,
+        is_agent: Callable[[str], bool] = lambda player: False,
+    ) -> None:
         self.catalogue = catalogue
         self.comparisons = comparisons
+        self._is_agent = is_agent
         self.catalogue.own_fingerprints = frozenset([this_machine().fingerprint])
         threading.Thread(target=self._find_origins, name="fingerprints", daemon=True).start()
         self._service = service
@@ -161,7 +168,7 @@ class Library:
     def leaderboard(self, board: Board, against: float | None = None, limit: int = 200) -> Leaderboard:
         """The ranking; ``against`` are the seconds of another implementation on the same machine. Of each
         game its fastest program stands there, not those on the way to it nor what was tried beside it and
-        behind it; and the start."""
+        behind it; of each agent, whose tries are edits of each other, its fastest one; and the start."""
         wanted = Wanted(start_hash=board.start_hash, target=board.target, fingerprint=board.fingerprint)
         rows = [
             *self.catalogue.rows(replace(wanted, state="verified"), "time", 0, limit),
@@ -172,8 +179,10 @@ class Library:
         for row in rows:
             if row.program_hash in seen or row.seconds is None:
                 continue
-            alike = (other.row for other in lines if other.row.state == row.state)
+            alike = [other.row for other in lines if other.row.state == row.state]
             if any(_of_the_game(row.line, other.line) for other in alike):
+                continue
+            if self._is_agent(row.player) and any(row.player == other.player for other in alike):
                 continue
             seen.add(row.program_hash)
             rank = len(lines) + 1 if row.state == "verified" else None
