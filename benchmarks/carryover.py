@@ -123,7 +123,7 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
                 taught += entry.get("evaluations", 0)
                 print(told(entry), flush=True)
             for each in _tried(fold, training, loop, options, timing):
-                write(options.out, [*read(options.out), each | {"taught": taught, "reader": options.reader}])
+                write(options.out, [*read(options.out), each | {"taught": taught}])
                 at = ", ".join(
                     f"{each['expert'] / b:.2f} at {n}" for n, b in zip(BUDGETS, each["best"], strict=True)
                 )
