@@ -111,9 +111,12 @@ def looks(
         page, faults = opened(browser, server, scene, game)
         try:
             found = findings(page)
-            scene.after(page)
         except Error as error:
             found = {f"NOT LOOKED AT: {' '.join(str(error).splitlines()[:3])}": []}
+        try:
+            scene.after(page)
+        except Error as error:
+            found[f"AFTERWARDS: {' '.join(str(error).splitlines()[:3])}"] = []
         told = [*faults, *(f"{words} [{', '.join(where)}]" for words, where in found.items())]
         file.write_text("\n".join(told))
         print(scene.name, *told, sep="\n  ", flush=True)
