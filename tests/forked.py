@@ -271,6 +271,13 @@ class Silent:
         self.stats: dict[str, list[Any]] = {}
 
 
+def interrupted(*_: object) -> None:
+    """The first Ctrl-C. The keyboard's comes to all processes, and once more from the one that asks them: the
+    second one must not meet fixtures that end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def work(
     session: pytest.Session, connection: Connection, others: Sequence[Connection], number: int, folder: Path
 ) -> None:
@@ -291,6 +298,7 @@ def work(
     config.pluginmanager.register(heard)
     heard.ended = Ended()  # without the warnings of before, which pytest tells each that comes
     print_apart(config)
+    signal.signal(signal.SIGINT, interrupted)
     try:
         running = connection.recv()
         while running is not None and not session.shouldfail and not session.shouldstop:

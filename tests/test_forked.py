@@ -154,12 +154,13 @@ import pytest
 
 @pytest.fixture(scope="session")
 def server():
-    Path(f"begun-{os.getpid()}").touch()
     yield
+    time.sleep(0.3)  # in which a second Ctrl-C comes
     Path(f"ended-{os.getpid()}").touch()
 
 @pytest.mark.parametrize("number", range(100))
 def test_hangs(number, server):
+    Path(f"begun-{os.getpid()}").touch()
     time.sleep(600)
 """
 
