@@ -1,6 +1,7 @@
 """Generated CUDA and HIP: what it computes, in the emulator, and that each of its barriers is needed."""
 
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -83,10 +84,26 @@ def test_only_stores_to_global_memory_go_past_the_caches(location):
         assert "not global memory" in emulate(code, inputs, text=wrong)[1]
 
 
+@pytest.mark.parametrize("location", ["shared", "heap"])
+def test_only_loads_from_global_memory_go_past_the_caches(location):
+    program = apply(parse(FROM_SHARED), "stream_load y", "cuda")
+    if location == "shared":
+        program = apply(program, "reuse_dims t 0 shared", "cuda")
+    code, inputs = code_of(program), random_inputs(program)
+    assert ("STREAM_LOAD(&t_" in code.text) == (location == "heap")
+    got, fault = emulate(code, inputs)
+    assert not fault and agree(program, got, inputs)
+    if location == "shared":
+        wrong = re.sub(r"= (t_\[[^;]*?\]) \+", r"= STREAM_LOAD(&\1) +", code.text)
+        assert "not global memory" in emulate(code, inputs, text=wrong)[1]
+
+
 @pytest.mark.parametrize(
     "body",
     [
         "64 y[{0}] = x[{0}]\n64 y[{0}] += x[{0}] !stream",
+        "64 y[{0}] = x[{0}] !stream_load\n64 y[{0}] = y[{0}]*x[{0}] !stream_load",
+        "64 y[{0}] = 0\n2:g 1:b 32:w y[{0}] += x[{0}*32+{2}] !stream_load",
         "64 y[{0}] = x[{0}] !prefetch(x[{0}+100000000000000000])",
         "64 __LINE_[{0}] = x[{0}]\n64 y[{0}] = __LINE_[{0}]",
         "64 y[{0}] = {0}*1000000000 - 2000000000",
@@ -275,7 +292,7 @@ in x
 out y
 x f32 [8, 64] heap
 y f32 [8, 64] heap
-8:g 16:b 4:v y[{0},{1}*4+{2}] = max(x[{0},{1}*4+{2}],0) !prefetch(x[{0}+1,{1}*4+{2}]) !stream
+8:g 16:b 4:v y[{0},{1}*4+{2}] = max(x[{0},{1}*4+{2}],0) !prefetch(x[{0}+1,{1}*4+{2}]) !stream !stream_load
 """
 UNSIGNED = """kernel unsigned
 in x, k, h
@@ -373,6 +390,7 @@ def test_what_is_streamed_computes_the_same():
     program = parse(STREAMED)
     code, inputs = code_of(program), random_inputs(program)
     assert "STREAM_STORE((f32x4 *)" in code.text and "    prefetch(x_" in code.text
+    assert "STREAM_LOAD((const f32x4 *)&x_" in code.text
     got, fault = emulate(code, inputs)
     assert not fault and agree(program, got, inputs)
 

@@ -693,6 +693,9 @@ MARKS = [
     Case(1, "stream_store y", XY, COPY + " !stream", "no-stream"),
     Case(2, "stream_store t", heap(x="8", y="8", t="8 stack"), APART, "no-stream", None),
     Case(1, "clear_stream y", XY, COPY, "no-stream"),
+    Case(1, "stream_load y", XY, COPY + " !stream_load", "no-stream"),
+    Case(2, "stream_load y", heap(x="8", y="8", t="8 stack"), APART, "no-stream", None),
+    Case(1, "clear_stream_load y", XY, COPY, "no-stream"),
 ]  # fmt: skip
 
 BYTES = "x u8 [8] heap\nw i8 [2, 16, 4] heap\ny i32 [16] heap"

@@ -446,22 +446,36 @@ class ClearPrefetch(_PrefetchMove):
 class _StreamMove(Transformation[tuple[Place]]):
     family = "marks"
     parameters = (Parameter("operation", "op"),)
+    mark: ClassVar[str]
     on: ClassVar[bool]
+
+    def suits(self, program: Program, leaf: Leaf) -> bool:
+        """Would the mark mean something there?"""
+        raise NotImplementedError
 
     def candidates(self, context: Context) -> Iterator[tuple[Place]]:
         program = context.program
         for leaf in program.leaves:
-            home = program.buffer_of[leaf.op.target.array]
-            if (
-                leaf.op.stream != self.on
-                and (home.location == "heap" or not self.on)
-                and not leaf.op.accumulate
-            ):
+            if getattr(leaf.op, self.mark) != self.on and (not self.on or self.suits(program, leaf)):
                 yield (place_of(program, leaf.path),)
 
 
+class _StoreMove(_StreamMove):
+    mark = "stream"
+
+    def suits(self, program: Program, leaf: Leaf) -> bool:
+        return program.buffer_of[leaf.op.target.array].location == "heap" and not leaf.op.accumulate
+
+
+class _LoadMove(_StreamMove):
+    mark = "stream_load"
+
+    def suits(self, program: Program, leaf: Leaf) -> bool:
+        return any(program.buffer_of[access.array].location == "heap" for access in leaf.op.sources)
+
+
 @register
-class StreamStore(_StreamMove):
+class StreamStore(_StoreMove):
     """Store past the caches: for results that are not read again soon (a non-temporal store).
 
     ``stream_store OP``
@@ -498,7 +512,7 @@ class StreamStore(_StreamMove):
 
 
 @register
-class ClearStream(_StreamMove):
+class ClearStream(_StoreMove):
     """Store through the caches again.
 
     ``clear_stream OP``
@@ -526,3 +540,70 @@ class ClearStream(_StreamMove):
 
     def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
         return Move("stream_store", arguments)
+
+
+@register
+class StreamLoad(_LoadMove):
+    """Load so that the cache gives the line up first: for data that is not read again (an evict-first load).
+
+    ``stream_load OP``
+
+    Before::
+
+        64 16:v y[{0},{1}] = x[{0},{1}]
+
+    After ``stream_load y``::
+
+        64 16:v y[{0},{1}] = x[{0},{1}] !stream_load
+
+    Legal iff
+      1. OP is not marked so already;
+      2. one of its operands lives on the heap.
+    """
+
+    name = "stream_load"
+    also = ("evict_first",)
+    on = True
+
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
+        program = context.program
+        leaf = leaf_at(program, arguments[0])
+        if leaf.op.stream_load:  # 1
+            return structural(Code.NO_STREAM, f"{arguments[0]} is marked so already.", leaf.path)
+        if not self.suits(program, leaf):  # 2
+            return structural(Code.NO_STREAM, f"{arguments[0]} reads nothing on the heap.", leaf.path)
+        return _hint(program, leaf, stream_load=True)
+
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
+        return Move("clear_stream_load", arguments)
+
+
+@register
+class ClearStreamLoad(_LoadMove):
+    """Load as usual again.
+
+    ``clear_stream_load OP``
+
+    Before::
+
+        64 16:v y[{0},{1}] = x[{0},{1}] !stream_load
+
+    After ``clear_stream_load y``::
+
+        64 16:v y[{0},{1}] = x[{0},{1}]
+
+    Legal iff
+      1. OP is marked so.
+    """
+
+    name = "clear_stream_load"
+    on = False
+
+    def plan(self, context: Context, arguments: tuple[Place]) -> Edit | Refusal:
+        leaf = leaf_at(context.program, arguments[0])
+        if not leaf.op.stream_load:  # 1
+            return structural(Code.NO_STREAM, f"{arguments[0]} loads as usual.", leaf.path)
+        return _hint(context.program, leaf, stream_load=False)
+
+    def inverse(self, context: Context, arguments: tuple[Place], result: Program) -> Move:
+        return Move("stream_load", arguments)

@@ -107,6 +107,7 @@ def map_accesses_at(
             node.guard,
             tuple(map(one, node.prefetches)),
             node.stream,
+            node.stream_load,
             node.provenance,
         )
 

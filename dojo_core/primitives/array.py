@@ -188,7 +188,7 @@ def identifier(name: str) -> str:
 
 
 # Words that begin a line or stand in one.
-TAKEN = RESERVED | {"if", "and", "prefetch", "stream", "table", "domain"}
+TAKEN = RESERVED | {"if", "and", "prefetch", "stream", "stream_load", "table", "domain"}
 
 
 def is_identifier(name: str) -> bool:

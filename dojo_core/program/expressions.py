@@ -304,7 +304,7 @@ _TOKEN_WORDS = {
     "SUM": "+ or -", "PRODUCT": "* or /", "RELATION": "a comparison", "LSQB": "[", "RSQB": "]", "LPAR": "(",
     "RPAR": ")", "COMMA": "a comma", "IF": "if", "AND": "and", "BANG": "!", "COLON": ":",
     "$END": "the end of the line",
-    "PREFETCH": "prefetch", "STREAM": "stream", "MINUS": "-",
+    "PREFETCH": "prefetch", "STREAM": "stream", "STREAM_LOAD": "stream_load", "MINUS": "-",
 }  # fmt: skip
 
 

@@ -212,7 +212,8 @@ class Op:
 
     ``accumulate`` is ``""`` for a plain assignment, else ``+``, ``*``, ``max`` or ``min``.
     ``function`` is ``""`` for a plain copy, an infix sign, ``neg``, a function's name or a dtype's
-    name (a conversion). ``prefetches`` and ``stream`` are marks that change no value.
+    name (a conversion). ``prefetches``, ``stream`` (its store goes past the caches) and ``stream_load`` (its
+    loads do) are marks that change no value.
     """
 
     target: Access
@@ -222,6 +223,7 @@ class Op:
     guard: tuple[Comparison, ...] = ()
     prefetches: tuple[Access, ...] = ()
     stream: bool = False
+    stream_load: bool = False
     provenance: Provenance = field(default=Provenance(), compare=False)
 
     @property
@@ -258,6 +260,7 @@ class Op:
             tuple(c.substitute(images) for c in self.guard) if self.guard else (),
             tuple(a.substitute(images) for a in self.prefetches) if self.prefetches else (),
             self.stream,
+            self.stream_load,
             self.provenance,
         )
 

@@ -92,6 +92,8 @@ def op_text(op: Op) -> str:
     parts.extend(f"!prefetch({a})" for a in op.prefetches)
     if op.stream:
         parts.append("!stream")
+    if op.stream_load:
+        parts.append("!stream_load")
     return " ".join(parts)
 
 

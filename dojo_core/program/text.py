@@ -339,13 +339,15 @@ class _Reader(LineReader):
         assert isinstance(target_tree, Tree)
         guard: tuple[Comparison, ...] = ()
         prefetches: list[Access] = []
-        stream = False
+        stream = stream_load = False
         for child in children[3:]:
             assert isinstance(child, Tree)
             if child.data == "guard":
                 guard = tuple(self.comparison(c) for c in child.children if isinstance(c, Tree))
             elif child.data == "prefetch":
                 prefetches.append(self.access(child.children[0], within_bounds=False))
+            elif child.data == "stream_load":
+                stream_load = True
             else:
                 stream = True
         target = self.access(target_tree, within_bounds=not guard)
@@ -375,7 +377,8 @@ class _Reader(LineReader):
             if guard:
                 self.check_guarded(access, guard, target_tree)
         operands = tuple(substituted(o, {}) for o in value.operands)
-        op = Op(target, accumulate, value.function, operands, guard, tuple(prefetches), stream)
+        marks = (tuple(prefetches), stream, stream_load)
+        op = Op(target, accumulate, value.function, operands, guard, *marks)
         fault = dtype_fault(op, self.dtypes)
         if fault is None and (guard or any(isinstance(o, Affine) for o in operands)):
             from dojo_core.program.dependence import iterator_fault
@@ -488,6 +491,7 @@ def with_provenance(program: Program) -> Program:
                 node.guard,
                 node.prefetches,
                 node.stream,
+                node.stream_load,
                 provenance,
             )
         return Scope(node.size, tuple(numbered(c) for c in node.body), node.mark, provenance)

@@ -39,6 +39,7 @@ WHY = {
     "use_reciprocal": "A multiplication takes the place of a division, which is many times slower.",
     "share_buffer": "Less memory is touched, so more of it stays in the cache.",
     "stream_store": "Results that nobody reads again soon no longer push other data out of the cache.",
+    "stream_load": "What is read once makes room first, and what the cache holds is not written back for it.",
     "prefetch": "Data is asked for before it is needed.",
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from agents.passes.fusion import use_reciprocals
 from agents.passes.gpu.bands import fuse_independent
 from agents.passes.gpu.contractions import tile_products
+from agents.passes.gpu.loads import stream_what_is_read_once
 from agents.passes.gpu.results import map_results
 from agents.passes.gpu.rows import map_rows
 from agents.passes.gpu.sums import spread_sums
@@ -44,6 +45,7 @@ def heuristic_on_a_gpu(sketch: Sketch) -> None:
     fuse_independent(sketch)
     _map(sketch, map_rows)
     _map(sketch, map_results)
+    stream_what_is_read_once(sketch)
 
 
 def _map(sketch: Sketch, mapped: Callable[[Sketch, Provenance], None]) -> None:

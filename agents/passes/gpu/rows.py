@@ -34,7 +34,8 @@ from dojo_core.recipes import Sketch
 from dojo_core.targets.gpu.limits import GpuTarget
 
 SHORT = 1024  # elements of a row that one warp reads
-WARPS = 8  # of a block
+WARPS = 4  # of a block: more wait longer for each other, and fewer blocks are there to fill in
+SUMMING = (16, 8)  # where rows are read and only their sums written, as many as have four neighbours a lane
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,13 @@ def _shape(sketch: Sketch, rows: list[Provenance]) -> Shape:
     if not isinstance(target, GpuTarget):
         raise NoSuchPlace("Not a GPU.")
     along = across = longest = 0
+    written = False  # is anything of a whole row's length?
     for leaf in program.leaves:
         inner = len(leaf.scopes) - 1
         if leaf.path[: len(path)] != path or inner < len(path):
             continue
         longest = max(longest, leaf.scopes[inner].size)
+        written |= leaf.op.target.array in program.outputs and uses(leaf.op.target, inner)
         for access in (leaf.op.target, *leaf.op.reads):
             if uses(access, inner):
                 along += stride(program, access, inner) == 1
@@ -110,6 +113,8 @@ def _shape(sketch: Sketch, rows: list[Provenance]) -> Shape:
         lanes = target.warp
     if longest <= SHORT and count >= ENOUGH:
         return Shape(1, lanes)
+    if not written:
+        return Shape(next((w for w in SUMMING if longest % (w * lanes * 4) == 0), WARPS), lanes)
     return Shape(WARPS, lanes)
 
 

@@ -46,6 +46,7 @@ def limits_of(processor: Processor) -> Target:
         cache_bytes=second or 1 << 20,
         shared_cache_bytes=min(last, processor.threads * SHARED_BYTES_OF_A_CORE) or second or 8 << 20,
         instructions=available(processor.features),
+        without=frozenset({"stream_load", "clear_stream_load"}),  # loads of cached memory know no such hint
     )
 
 

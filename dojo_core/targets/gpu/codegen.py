@@ -414,7 +414,9 @@ class _Generator:
         self._guarded_lines(self._executes(op, scopes), [call], path, indent)
 
     def _scalar(self, op: Op, scopes: tuple[Scope, ...]) -> str:
+        self.loaded = self._streamed_cells(op, scopes)
         statement = self.scalars.statement(op, scopes)
+        self.loaded = {}
         if not self._streams(op):
             return statement
         place, _, value = statement.partition(" = ")
@@ -425,6 +427,18 @@ class _Generator:
         none of 16 bytes that are no vector."""
         buffer = self.program.buffer_of[op.target.array]
         return op.stream and buffer.location == "heap" and buffer.dtype != "i128" and not op.accumulate
+
+    def _streamed(self, op: Op) -> list[Access]:
+        """What is loaded so that the cache gives it up first: of global memory only, as stores are."""
+        if not op.stream_load:
+            return []
+        homes = [(access, self.program.buffer_of[access.array]) for access in op.sources]
+        return [access for access, home in homes if home.location == "heap" and home.dtype != "i128"]
+
+    def _streamed_cells(self, op: Op, scopes: tuple[Scope, ...]) -> dict[Access, str]:
+        # One that is the target too would stand on the left.
+        cells = [access for access in self._streamed(op) if access != op.target]
+        return {access: f"STREAM_LOAD(&{self._place(access, scopes)})" for access in cells}
 
     def _dtype(self, op: Op) -> str:
         return self.program.buffer_of[op.target.array].dtype
@@ -450,12 +464,13 @@ class _Generator:
             dtype = self.program.buffer_of[access.array].dtype
             return f"{c_type(dtype)}x{width}"
 
+        streamed = self._streamed(op)
         for access in dict.fromkeys(op.sources):  # an index is a number of its own in each lane
             if is_wide(access):
                 wide[access] = f"v{len(wide)}"
-                statements.append(
-                    f"const {kind(access)} {wide[access]} = *(const {kind(access)} *)&{memory(access)};"
-                )
+                place = f"(const {kind(access)} *)&{memory(access)}"
+                value = f"STREAM_LOAD({place})" if access in streamed else f"*{place}"
+                statements.append(f"const {kind(access)} {wide[access]} = {value};")
         target = op.target
         stores = is_wide(target)
         if stores:
@@ -496,6 +511,7 @@ class _Generator:
         self._iterator(depth, "lane", path, indent + 1)
         identity = literal(IDENTITY[op.accumulate], buffer.dtype)
         self._line(f"{kind} part = {identity};", path, indent + 1)
+        self.loaded = self._streamed_cells(op, scopes)
         value = self._into(replace(op, accumulate=""), "part", scopes)
         self._guarded_lines(self._guarded(op, scopes), [value], path, indent + 1)
         step = width // 2

@@ -33,6 +33,7 @@
 #define __shared__ static __attribute__((section("dojo_shared")))
 #endif
 #define __stcs(place, value) dojo::stream(place, value, __LINE__)
+#define __ldcs(place) dojo::streamed(place, __LINE__)
 #define __syncthreads() dojo::wait(dojo::BLOCK, __LINE__)
 #define __syncwarp() dojo::wait(dojo::WARP, __LINE__)
 #define __shfl_xor_sync(mask, value, lanes) dojo::shuffle(value, lanes, __LINE__)
@@ -94,13 +95,22 @@ static void fault(const char *form, ...) {
     va_end(rest);
 }
 
-// A store to global memory: an address of the block's or of the thread's own memory is a fault.
-template <class T> static void stream(T *place, T value, int line) {
-    char *at = (char *)place;
+// Does an address belong to the block's or to the thread's own memory?
+static int is_own(const void *place) {
+    const char *at = (const char *)place;
     int own = stacks && at >= stacks && at < stacks + MOST * STACK;  // without barriers there are no stacks
-    if (own || (at >= __start_dojo_shared && at < __stop_dojo_shared))
-        fault("Line %d stores past the caches to what is not global memory.", line);
+    return own || (at >= __start_dojo_shared && at < __stop_dojo_shared);
+}
+
+// Accesses to global memory: with another address the instruction would be a fault.
+template <class T> static void stream(T *place, T value, int line) {
+    if (is_own(place)) fault("Line %d stores past the caches to what is not global memory.", line);
     *place = value;
+}
+
+template <class T> static T streamed(const T *place, int line) {
+    if (is_own(place)) fault("Line %d loads past the caches from what is not global memory.", line);
+    return *place;
 }
 
 static void wait(State what, int line) {

@@ -105,6 +105,7 @@ CUDA_HEAD = """\
 #define DEVICE static __device__ __forceinline__
 #define SHUFFLE_XOR(value, mask) __shfl_xor_sync(0xffffffffu, value, mask)
 #define STREAM_STORE(place, value) __stcs(place, value)
+#define STREAM_LOAD(place) __ldcs(place)
 """
 
 # NVRTC has none of the host compiler's builtins.
@@ -175,6 +176,7 @@ DEVICE void sync_wave() {
 #endif
 #define SHUFFLE_XOR(value, mask) __shfl_xor(value, mask)
 #define STREAM_STORE(place, value) (*(place) = (value))
+#define STREAM_LOAD(place) (*(place))
 """.replace(
     "OCML_LIST",
     "".join(

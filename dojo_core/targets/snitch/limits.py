@@ -53,5 +53,7 @@ def target() -> SnitchTarget:
         indirection=False,
         kernel_float="f64",
         passes={"heuristic": "agents.passes.snitch:heuristic_on_snitch"},
-        without=frozenset({"prefetch", "clear_prefetch", "stream_store", "clear_stream"}),  # it has no cache
+        without=frozenset(  # it has no cache
+            {"prefetch", "clear_prefetch", "stream_store", "clear_stream", "stream_load", "clear_stream_load"}
+        ),
     )
