@@ -35,7 +35,7 @@ OTHERS = {
 }
 # How many barriers each text has; none stands in a loop but those of a tile that is filled anew.
 BARRIERS = {
-    "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "matmul": 2, "bmm": 2, "batchnorm": 2,
+    "reducemean": 1, "rmsnorm": 1, "matmul": 2, "bmm": 2, "batchnorm": 2,
     "swiglu": 4, "conv": 1, "conv_channels": 2, "matmul_parts": 2, "layernorm_long": 2, "batchnorm_narrow": 2,
     "batchnorm_moments": 7,
 }  # fmt: skip
@@ -43,7 +43,7 @@ BARRIERS = {
 # How many of them a thread meets at the line's own shape: what comes before a loop is waited for once, as are
 # partial sums handed over through shared memory; matmul's tiles each step fills anew.
 MET = {
-    "reducemean": 1, "rmsnorm": 1, "layernorm": 2, "layernorm_long": 2, "batchnorm": 2,
+    "reducemean": 1, "rmsnorm": 1, "layernorm_long": 2, "batchnorm": 2,
     "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 8, "conv": 1, "matmul_parts": 2 * 16,
     "conv_channels": 2 * 4, "batchnorm_moments": 7,
 }  # fmt: skip

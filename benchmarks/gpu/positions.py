@@ -19,7 +19,7 @@ TABLE = (
 # Some rows or tiles of each: what one block does is the same.
 SMALL = {
     "add": "2x2048", "mul": "2x512", "relu": "2x2048", "reducemean": "2x4096", "softmax": "16x512",
-    "layernorm": "2x1024", "rmsnorm": "2x4096", "matmul": "128x64x128", "relu_ffn": "2x3x16x12",
+    "layernorm": "8x1024", "rmsnorm": "2x4096", "matmul": "128x64x128", "relu_ffn": "2x3x16x12",
     "batchnorm": "2x3x512x256", "bmm": "2x128x64x128", "conv": "2x10x3x6x512x5", "swiglu": "1x128x512x448",
 }  # fmt: skip
 # Other kernels, such that rows are worth a warp; the rest are tiny.
