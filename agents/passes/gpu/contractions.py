@@ -38,7 +38,7 @@ def tile_products(sketch: Sketch) -> None:
 
 
 @dataclass(frozen=True)
-class _Product:
+class Product:
     rows: Provenance
     columns: Provenance
     terms: Provenance
@@ -46,9 +46,12 @@ class _Product:
     right: Access  # uses terms and columns
 
 
-def _find(sketch: Sketch, operation: Provenance) -> _Product:
+def find_product(
+    sketch: Sketch, operation: Provenance, rows_of: int = TILE, columns_of: int = TILE, terms_of: int = STEP
+) -> Product:
+    """A sum of products that tiles of so many rows, columns and terms divide. Raises NoSuchPlace."""
     program = sketch.program
-    leaf = _leaf(sketch, operation)
+    leaf = product_leaf(sketch, operation)
     if leaf.op.accumulate != "+" or leaf.op.function != "*" or leaf.op.guard or len(leaf.op.reads) != 2:
         raise NoSuchPlace("Not a sum of products.")
     target = leaf.op.target
@@ -67,16 +70,16 @@ def _find(sketch: Sketch, operation: Provenance) -> _Product:
         or stride(program, left, terms) != 1
         or stride(program, right, columns) != 1
         or stride(program, target, columns) != 1
-        or leaf.scopes[rows].size % TILE
-        or leaf.scopes[columns].size % TILE
-        or leaf.scopes[terms].size % STEP
+        or leaf.scopes[rows].size % rows_of
+        or leaf.scopes[columns].size % columns_of
+        or leaf.scopes[terms].size % terms_of
     ):
         raise NoSuchPlace("Its operands do not lie as a tile takes them, or no tile divides them.")
     i, j, k = (leaf.scopes[d].provenance for d in (rows, columns, terms))
-    return _Product(i, j, k, left, right)
+    return Product(i, j, k, left, right)
 
 
-def _leaf(sketch: Sketch, operation: Provenance) -> Leaf:
+def product_leaf(sketch: Sketch, operation: Provenance) -> Leaf:
     leaf = leaf_of(sketch.program, operation)
     if leaf is None or not leaf.op.accumulate:
         raise NoSuchPlace("No sum.")
@@ -85,7 +88,7 @@ def _leaf(sketch: Sketch, operation: Provenance) -> Leaf:
 
 def _spread(sketch: Sketch, operation: Provenance) -> None:
     """Where tiles are few, cut the terms into parts with sums of their own, as in a batch of products."""
-    contraction, leaf = _find(sketch, operation), _leaf(sketch, operation)
+    contraction, leaf = find_product(sketch, operation), product_leaf(sketch, operation)
     tiles = math.prod(scope.size for scope in leaf.scopes[:-1]) // TILE**2
     terms = leaf.scopes[-1].size
     fitting = [n for n in range(1, terms // SHORTEST + 1) if terms % (n * STEP) == 0]
@@ -130,10 +133,10 @@ class _Share:
 
 
 def _tile(sketch: Sketch, operation: Provenance) -> None:
-    contraction = _find(sketch, operation)
+    contraction = find_product(sketch, operation)
     join_with_start(sketch, operation, contraction.columns)
-    contraction = _find(sketch, operation)
-    array = _leaf(sketch, operation).op.target.array
+    contraction = find_product(sketch, operation)
+    array = product_leaf(sketch, operation).op.target.array
     # Blocks of results, and their sums in a buffer of their own.
     rows_outer, rows = cut(sketch, contraction.rows, TILE)
     block, columns = cut(sketch, contraction.columns, TILE)
@@ -197,7 +200,7 @@ def _split_sums(sketch: Sketch, sums: str, k: int) -> None:
     sketch.play("swap_dims", sums, k + 2, k + 3)
 
 
-def _panels(sketch: Sketch, contraction: _Product, terms: Provenance) -> tuple[str, str]:
+def _panels(sketch: Sketch, contraction: Product, terms: Provenance) -> tuple[str, str]:
     names = []
     for access in (contraction.right, contraction.left):
         names.append(fresh_name(sketch.program, access.array + "p"))
@@ -205,7 +208,7 @@ def _panels(sketch: Sketch, contraction: _Product, terms: Provenance) -> tuple[s
     return names[1], names[0]
 
 
-def _copy_left(sketch: Sketch, contraction: _Product, panel: str, register: str) -> _Share:
+def _copy_left(sketch: Sketch, contraction: Product, panel: str, register: str) -> _Share:
     """64 rows by 16 terms: a thread reads 4 terms of 4 rows, each by one access; stored transposed."""
     rows, terms = scopes_of(sketch, panel, 2)
     four, threads = cut(sketch, rows, STEP)

@@ -43,6 +43,7 @@ from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
 from dojo_core.targets.gpu.conditions import direct, looked_up, without_thread_dims
 from dojo_core.targets.gpu.prelude import ERROR_BOUNDS, F64_ERROR_BOUND, prelude
+from dojo_core.targets.gpu.tensor_cores import Tile, tile
 
 ALIGNMENT = 256  # bytes: what device allocations have
 MAX_LINES = 8192
@@ -296,6 +297,8 @@ class _Generator:
             self._iterator(depth, "lane", path, indent + 1)
             self._body(node.body, path, above, indent + 1)
             self._line("}", path, indent)
+        elif node.mark == "m":
+            self._tile(node, path, scopes, indent)
         else:
             if node.mark == "u":
                 self._line("#pragma unroll", path, indent)
@@ -509,6 +512,21 @@ class _Generator:
         done = self._combined(op.accumulate, buffer.dtype, place, "part")
         mine = [] if buffer.location in PRIVATE else ["lane == 0"]
         self._guarded_lines(mine, [done], path, indent + 1)
+        self._line("}", path, indent)
+
+    def _tile(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        """A warp's tile: what a thread holds of the results, and what it brings of the operands."""
+        found = tile(self.program, scope, path, scopes, "reassoc")
+        assert isinstance(found, Tile)  # V3
+        self._explain(found.op, (*path, 0, 0, 0), indent)
+        results = [self._place(found.result(row, column), scopes) for row in (0, 1) for column in (0, 1)]
+        left = [self._place(found.left_term(row, term), scopes) for term in (0, 1) for row in (0, 1)]
+        right = [self._place(found.right_term(term), scopes) for term in (0, 1)]
+        self._line("{", path, indent)
+        self._line(f"f32 tile[4] = {{{', '.join(results)}}};", path, indent + 1)
+        self._line(f"mma_tf32(tile, {', '.join([*left, *right])});", path, indent + 1)
+        for number, place in enumerate(results):
+            self._line(f"{place} = tile[{number}];", path, indent + 1)
         self._line("}", path, indent)
 
     def _combined(self, accumulate: str, dtype: str, place: str, value: str) -> str:

@@ -38,6 +38,8 @@
 #define __shfl_xor_sync(mask, value, lanes) dojo::shuffle(value, lanes, __LINE__)
 #define __shfl_xor(value, lanes) dojo::shuffle(value, lanes, __LINE__)
 
+#define mma_tf32(...) dojo::multiply(__VA_ARGS__, __LINE__)
+
 struct dojo_index { unsigned x; };
 static dojo_index threadIdx, blockIdx;
 struct __align__(16) float4 { float x, y, z, w; };
@@ -124,6 +126,32 @@ template <class T> static T shuffle(T value, int mask, int line) {
     }
     memcpy(&value, &values[parity][other], sizeof value);
     return value;
+}
+
+// What mma.sync.m16n8k8 adds to a tile of 16 x 8 results, four a lane: the bits that TF32 has not are cut off, and a
+// product of two such numbers is exact.
+static void multiply(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1, int line) {
+    static float brought[2][MOST][6];
+    Thread &me = threads[current];
+    int self = current, first = self / 32 * 32, row = self % 32 / 4, column = self % 4 * 2;
+    int parity = me.parity ^= 1;
+    float own[6] = {a0, a1, a2, a3, b0, b1};
+    for (int k = 0; k < 6; ++k) {
+        unsigned bits;
+        memcpy(&bits, &own[k], sizeof bits);
+        bits &= 0xffffe000;
+        memcpy(&brought[parity][self][k], &bits, sizeof bits);
+    }
+    wait(SHUFFLE, line);
+    if (first + 32 > count) return fault("Thread %d multiplies with a warp that is not whole.", self);
+    for (int cell = 0; cell < 4; ++cell) {
+        double sum = d[cell];
+        for (int term = 0; term < 8; ++term) {
+            int left = first + row * 4 + term % 4, right = first + (column + cell % 2) * 4 + term % 4;
+            sum += (double)brought[parity][left][cell / 2 + term / 4 * 2] * brought[parity][right][4 + term / 4];
+        }
+        d[cell] = (float)sum;
+    }
 }
 
 static void entry() {
