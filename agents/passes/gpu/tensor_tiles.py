@@ -9,10 +9,10 @@ Source: CUTLASS, "Efficient GEMM in CUDA" (the hierarchy of tiles).
 
 from __future__ import annotations
 
-import math
+from contextlib import suppress
 from dataclasses import dataclass
 
-from agents.passes.gpu.contractions import Product, find_product, product_leaf
+from agents.passes.gpu.products import Product, find_product, product_leaf, spread
 from agents.passes.gpu.staging import join_with_start, scopes_of
 from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -22,6 +22,7 @@ from dojo_core.recipes import Sketch
 
 LANES, WARP_ROWS, WARP_COLUMNS = 4, 8, 4  # of a vector; threads of a warp
 ROWS, COLUMNS, TERMS = 16, 8, 8  # of an instruction
+TILES = 132  # one for each processor of a large device
 LEFT_PAD, RIGHT_PAD = 8, 4  # words
 
 
@@ -48,9 +49,18 @@ BLOCKINGS = (
 )
 
 
-def tile_on_tensor_cores(sketch: Sketch, operation: Provenance, blocking: Blocking) -> None:
-    """Give a product's tiles to blocks, and what a warp has of one to tensor cores."""
+def tile_on_tensor_cores(
+    sketch: Sketch, operation: Provenance, blocking: Blocking | None = None, most: int = TILES
+) -> None:
+    """Give a product's tiles to blocks, and what a warp has of one to tensor cores.
+
+    Without a ``blocking`` the first that divides the product. Fewer tiles than ``most`` become parts of sums.
+    Raises NoSuchPlace.
+    """
+    blocking = blocking or _fitting(sketch, operation)
     sizes = blocking.rows, blocking.columns, blocking.terms
+    tile = blocking.rows * blocking.columns
+    spread(sketch, operation, find_product(sketch, operation, *sizes), tile, blocking.terms, most)
     join_with_start(sketch, operation, find_product(sketch, operation, *sizes).columns)
     found = find_product(sketch, operation, *sizes)
     array = product_leaf(sketch, operation).op.target.array
@@ -167,10 +177,10 @@ def _copy(
     return (down, across), per_thread, lanes
 
 
-def blocking_for(sizes: tuple[int, int, int], batch: int, least: int) -> Blocking | None:
-    """The largest tiles that divide rows, columns and terms, of which there are enough for a device; else
-    the smallest."""
-    rows, columns, terms = sizes
-    fitting = [b for b in BLOCKINGS if not (rows % b.rows or columns % b.columns or terms % b.terms)]
-    enough = [b for b in fitting if batch * math.prod((rows // b.rows, columns // b.columns)) >= least]
-    return next(iter(enough), fitting[-1] if fitting else None)
+def _fitting(sketch: Sketch, operation: Provenance) -> Blocking:
+    """The first blocking that divides a product. Raises NoSuchPlace."""
+    for each in BLOCKINGS:
+        with suppress(NoSuchPlace):
+            find_product(sketch, operation, each.rows, each.columns, each.terms)
+            return each
+    raise NoSuchPlace("No tile of tensor cores divides it.")
