@@ -13,12 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.passes.gpu.products import Product, find_product, product_leaf, spread
-from agents.passes.gpu.staging import join_with_start, scopes_of
+from agents.passes.gpu.staging import join_with_start, scopes_of, writer
 from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
+from agents.passes.structure import scope_of
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
-from dojo_core.program.tree import Provenance
-from dojo_core.recipes import Sketch
+from dojo_core.program.tree import Provenance, Scope
+from dojo_core.recipes import RECIPES, Sketch
 
 LANES, WARP_ROWS, WARP_COLUMNS = 4, 8, 4  # of a vector; threads of a warp
 ROWS, COLUMNS, TERMS = 16, 8, 8  # of an instruction
@@ -82,19 +83,19 @@ def tile_on_tensor_cores(
     lift(sketch, steps, len(sketch.path(shares[1].tiles[0])) - 1)
     _split_sums(sketch, sums, len(top), blocking)
     panels = _panels(sketch, found, terms)
-    copies = [
-        _copy(sketch, name, pad, blocking.threads)
-        for name, pad in zip(panels, (LEFT_PAD, RIGHT_PAD), strict=True)
-    ]
+    for panel, pad in zip(panels, (LEFT_PAD, RIGHT_PAD), strict=True):
+        dims = buffer_named(sketch.program, panel.shared).dims
+        sketch.play("pad_dim", panel.shared, len(dims) - 1, dims[-1].size + pad)
+    copies = [_copy(sketch, n, blocking.threads) for panel in panels for n in (panel.ahead, panel.shared)]
     for n in range(len(top)):
         mark(sketch, "map_grid", sketch.provenance(top[: n + 1]))
     for panel in panels:
-        sketch.play("set_location", panel, "shared")
-    for threads, per_thread, lanes in copies:
-        for each in threads:
+        sketch.play("set_location", panel.shared, "shared")
+    for copy in copies:
+        for each in copy.threads:
             mark(sketch, "map_block", each)
-        mark(sketch, "unroll", per_thread)
-        vector_or_unrolled(sketch, lanes)
+        mark(sketch, "unroll", copy.per_thread)
+        vector_or_unrolled(sketch, copy.lanes)
     for share in shares:
         for each in share.threads:
             mark(sketch, "map_block", each)
@@ -108,6 +109,7 @@ def tile_on_tensor_cores(
         vector_or_unrolled(sketch, share.within[1])
     if not to_thread(sketch, sums, len(top)):
         raise NoSuchPlace("A thread cannot keep its sums.")
+    _load_ahead(sketch, terms, panels, len(top))
 
 
 @dataclass(frozen=True)
@@ -150,31 +152,57 @@ def _split_sums(sketch: Sketch, sums: str, k: int, blocking: Blocking) -> None:
             names[n], names[at] = names[at], names[n]
 
 
-def _panels(sketch: Sketch, found: Product, terms: Provenance) -> tuple[str, str]:
-    """Copies of what a step takes of each operand, rounded."""
-    names = []
+@dataclass(frozen=True)
+class _Panel:
+    """What a step takes of an operand: as it is loaded, a step ahead, and rounded in shared memory."""
+
+    ahead: str
+    shared: str
+
+
+def _panels(sketch: Sketch, found: Product, terms: Provenance) -> tuple[_Panel, _Panel]:
+    """Copies of copies of what a step takes of each operand, left and right, all loads first."""
+    panels = []
     for access in (found.right, found.left):
-        names.append(fresh_name(sketch.program, access.array + "p"))
-        sketch.play("stage_read", access.array, sketch.place(sketch.path(terms)), names[-1])
-        sketch.play("round_tf32", Place(names[-1]))
-    return names[1], names[0]
+        names = []
+        for letter in "pr":
+            names.append(fresh_name(sketch.program, access.array + letter))
+            sketch.play("stage_read", access.array, sketch.place(sketch.path(terms)), names[-1])
+        sketch.play("round_tf32", Place(names[0]))
+        to_heap(sketch, names[1])
+        panels.append(_Panel(names[1], names[0]))
+    right, left = panels
+    _behind(sketch, left.shared, right.ahead)
+    return left, right
 
 
-def _copy(
-    sketch: Sketch, panel: str, pad: int, threads: int
-) -> tuple[tuple[Provenance, Provenance], Provenance, Provenance]:
+def _behind(sketch: Sketch, name: str, other: str) -> None:
+    """Let the nest that fills a buffer change places with the next one, which fills the other."""
+    depth = len(writer(sketch, name).path) - 2
+    path = writer(sketch, name).path[:depth]
+    assert writer(sketch, other).path[:depth] == (*path[:-1], path[-1] + 1)
+    sketch.play("reorder", sketch.place(path))
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Scopes of a copy by provenance."""
+
+    threads: tuple[Provenance, Provenance]
+    per_thread: Provenance
+    lanes: Provenance
+
+
+def _copy(sketch: Sketch, name: str, threads: int) -> _Copy:
     """A row of a panel by neighbouring threads, four elements each, as many rows at once as there are threads."""
-    rows, columns = scopes_of(sketch, panel, 2)
-    dims = buffer_named(sketch.program, panel).dims
-    width = dims[-1].size
+    rows, columns = scopes_of(sketch, name, 2)
+    width = scope_of(sketch.program, sketch.path(columns)).size
     across, lanes = cut(sketch, columns, LANES)
-    at_once = threads * LANES // width
-    per_thread, down = cut(sketch, rows, at_once)
+    per_thread, down = cut(sketch, rows, threads * LANES // width)
     first = len(sketch.path(per_thread)) - 1
     for n, each in enumerate((down, across)):
         lift(sketch, each, first + n)
-    sketch.play("pad_dim", panel, len(dims) - 1, width + pad)
-    return (down, across), per_thread, lanes
+    return _Copy((down, across), per_thread, lanes)
 
 
 def _fitting(sketch: Sketch, operation: Provenance) -> Blocking:
@@ -184,3 +212,25 @@ def _fitting(sketch: Sketch, operation: Provenance) -> Blocking:
             find_product(sketch, operation, each.rows, each.columns, each.terms)
             return each
     raise NoSuchPlace("No tile of tensor cores divides it.")
+
+
+def _load_ahead(sketch: Sketch, terms: Provenance, panels: tuple[_Panel, _Panel], grid: int) -> None:
+    """Loads of the next step into registers, while tensor cores have this one (software pipelining)."""
+    for panel in panels:
+        threads = scope_of(sketch.program, writer(sketch, panel.ahead).path[: grid + 2]).size
+        k = len(buffer_named(sketch.program, panel.ahead).dims) - 2
+        sketch.play("split_dim", panel.ahead, k, threads)
+        sketch.play("split_dim", panel.ahead, k + 2, LANES)
+        sketch.play("swap_dims", panel.ahead, k, k + 1)
+        sketch.play("swap_dims", panel.ahead, k + 1, k + 2)
+    path = sketch.path(terms)
+    sketch.play("fission_scope", sketch.place(path), sketch.place((*path, len(panels))))
+    RECIPES["pipeline"].run(sketch, sketch.place(path), None)
+    loop = next(
+        node.provenance for node in scope_of(sketch.program, path[:-1]).body if isinstance(node, Scope) and not node.mark
+    )
+    for moved in range(len(panels)):
+        for at in range(moved + len(panels), moved, -1):
+            sketch.play("reorder", sketch.place((*sketch.path(loop), at - 1)))
+    for panel in panels:
+        sketch.play("reuse_dims", panel.ahead, *range(grid + 1), "local")
