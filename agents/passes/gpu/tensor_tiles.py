@@ -51,7 +51,7 @@ BLOCKINGS = (
 
 
 def tile_on_tensor_cores(
-    sketch: Sketch, operation: Provenance, blocking: Blocking | None = None, most: int = TILES
+    sketch: Sketch, operation: Provenance, blocking: Blocking | None = None, most: int | None = None
 ) -> None:
     """Give a product's tiles to blocks, and what a warp has of one to tensor cores.
 
@@ -61,7 +61,7 @@ def tile_on_tensor_cores(
     blocking = blocking or _fitting(sketch, operation)
     sizes = blocking.rows, blocking.columns, blocking.terms
     tile = blocking.rows * blocking.columns
-    spread(sketch, operation, find_product(sketch, operation, *sizes), tile, blocking.terms, most)
+    spread(sketch, operation, find_product(sketch, operation, *sizes), tile, blocking.terms, TILES if most is None else most)
     join_with_start(sketch, operation, find_product(sketch, operation, *sizes).columns)
     found = find_product(sketch, operation, *sizes)
     array = product_leaf(sketch, operation).op.target.array
