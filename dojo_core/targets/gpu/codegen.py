@@ -28,6 +28,7 @@ from dojo_core.program.functions import IDENTITY, LARGEST
 from dojo_core.program.gpu import (
     PRIVATE,
     Kernel,
+    holds,
     is_warp_reduction,
     kernels,
     lanes,
@@ -172,11 +173,14 @@ class _Generator:
         touched = {a.array for leaf in inside for a in (leaf.op.target, *leaf.op.reads, *leaf.op.prefetches)}
         written = {program.buffer_of[leaf.op.target.array].name for leaf in inside}
         arguments = [b for b in program.buffers if b.name in pointers and touched & set(b.arrays)]
+        # What is known to be read alone is loaded when the compiler likes, behind a barrier that stands behind it,
+        # too; what tensor cores need next is to be on its way while they have this.
+        read_only = "" if holds(program.node(kernel.path), "m") else "__restrict__ "
         parameters = []
         for buffer in arguments:
             kind, name = c_type(buffer.dtype), self.names[buffer.name]
             parameters.append(
-                f"{kind} *{name}" if buffer.name in written else f"const {kind} *__restrict__ {name}"
+                f"{kind} *{name}" if buffer.name in written else f"const {kind} *{read_only}{name}"
             )
         parameters += [f"int i{depth}" for depth in range(len(kernel.host))]
         if kernel.mapped:
