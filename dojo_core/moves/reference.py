@@ -67,7 +67,7 @@ def _back(name: str) -> str:
         shown = example(name)
     except ValueError:
         return "It shows no example that can be played."
-    back = inverse(shown.program, shown.move, shown.target, REGISTRY[name].policy)
+    back = inverse(shown.program, shown.move, shown.target, shown.policy)
     return "No single move takes it back." if back is None else f"In the example `{back}` takes it back."
 
 

@@ -120,9 +120,9 @@ class MapTensorCore(MarkMove):
         b f32 [8, 8] heap
         p f32 [16, 8] shared
         q f32 [8, 8] shared
-        1:g | 16:b 8 p[{1},{2}] = tf32(a[{1},{2}])
+        1:g 16:b 8 p[{1},{2}] = tf32(a[{1},{2}])
         | 8:b 8 q[{1},{2}] = tf32(b[{1},{2}])
-        | 8:b 4:b 2 2 8 y[{3}*8+{1},{2}*2+{4}] += p[{3}*8+{1},{5}]*q[{5},{2}*2+{4}]
+        | 8:b 4:b 2 2 8 y[{1}+{3}*8,{2}*2+{4}] += p[{1}+{3}*8,{5}]*q[{5},{2}*2+{4}]
 
     After ``map_tensor_core y@3``::
 
@@ -130,9 +130,9 @@ class MapTensorCore(MarkMove):
         b f32 [8, 8] heap
         p f32 [16, 8] shared
         q f32 [8, 8] shared
-        1:g | 16:b 8 p[{1},{2}] = tf32(a[{1},{2}])
+        1:g 16:b 8 p[{1},{2}] = tf32(a[{1},{2}])
         | 8:b 8 q[{1},{2}] = tf32(b[{1},{2}])
-        | 8:b 4:b 2:m 2 8 y[{3}*8+{1},{2}*2+{4}] += p[{3}*8+{1},{5}]*q[{5},{2}*2+{4}]
+        | 8:b 4:b 2:m 2 8 y[{1}+{3}*8,{2}*2+{4}] += p[{1}+{3}*8,{5}]*q[{5},{2}*2+{4}]
 
     S is the share of one thread: the instruction gives it 2 rows, 8 apart, by 2 columns, side by side, of 16
     by 8 results, each a sum over 8 terms. The factors are those of the whole warp.
@@ -145,8 +145,7 @@ class MapTensorCore(MarkMove):
       4. which adds up unguarded products of two arrays of f32, where tf32 alone writes (V3);
       5. the policy lets the terms be regrouped (V3);
       6. the factors lie in memory; one goes by rows and terms, the other by terms and the columns' numbers,
-         and the result is one for all terms (V3);
-      7. V2 holds, as without the mark.
+         and the result is one for all terms (V3).
 
     Source: PTX ISA 8.7, mma.sync.aligned.m16n8k8; Raihan, Goli, Aamodt, "Modeling Deep Learning Accelerator
     Enabled GPUs", ISPASS 2019.

@@ -31,7 +31,7 @@ _GROUP = "dojo.targets"
 APART = 4  # cells between lanes that are read: more are loaded than used, and put together
 _WORDS = {
     "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
-    "m": "a tile of tensor cores", "s": "streamed", "f": "a hardware loop",
+    "m": "tensor-core", "s": "streamed", "f": "a hardware loop",
 }  # fmt: skip
 
 

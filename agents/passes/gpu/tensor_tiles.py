@@ -206,11 +206,13 @@ def _copy(sketch: Sketch, name: str, threads: int) -> _Copy:
 
 
 def _fitting(sketch: Sketch, operation: Provenance) -> Blocking:
-    """The first blocking that divides a product. Raises NoSuchPlace."""
+    """The first blocking that cuts a product into several tiles and steps. Raises NoSuchPlace."""
     for each in BLOCKINGS:
         with suppress(NoSuchPlace):
-            find_product(sketch, operation, each.rows, each.columns, each.terms)
-            return each
+            found = find_product(sketch, operation, each.rows, each.columns, each.terms)
+            sizes = [scope_of(sketch.program, sketch.path(p)).size for p in (found.rows, found.columns, found.terms)]
+            if all(size > of for size, of in zip(sizes, (each.rows, each.columns, each.terms), strict=True)):
+                return each
     raise NoSuchPlace("No tile of tensor cores divides it.")
 
 
