@@ -187,19 +187,19 @@ static const int *ordered(int n, unsigned way) {
     return numbers;
 }
 
-// Lets those go on that wait together: a warp, or the whole block. False: nobody can.
-static bool release() {
-    bool any = false;
-    for (int first = 0; first < count; first += warp) {
-        int last = first + warp < count ? first + warp : count;
+// Lets those go on that wait together: a warp, the first by the order, so that it runs ahead of the others as far as
+// barriers let it; or the whole block. False: nobody can.
+static bool release(unsigned way) {
+    const int warps = (count + warp - 1) / warp, *order = ordered(warps, way);
+    for (int k = 0; k < warps; ++k) {
+        int first = order[k] * warp, last = first + warp < count ? first + warp : count;
         Thread &one = threads[first];
         bool alike = one.state == WARP || one.state == SHUFFLE;
         for (int k = first; k < last; ++k) alike &= threads[k].state == one.state && threads[k].line == one.line;
         if (!alike) continue;
-        any = true;
         for (int k = first; k < last; ++k) threads[k].state = READY;
+        return true;
     }
-    if (any) return true;
     for (int k = 0; k < count; ++k)
         if (threads[k].state != BLOCK || threads[k].line != threads[0].line) return false;
     for (int k = 0; k < count; ++k) threads[k].state = READY;
@@ -216,7 +216,7 @@ static void block_with_barriers(unsigned way) {
         }
         for (int k = 0; k < count; ++k) done += threads[k].state == DONE;
         if (done == count) return;
-        if (!release()) {
+        if (!release(way)) {
             for (int k = 0; k < count; ++k)
                 if (threads[k].state != DONE)
                     return fault("Thread %d of block %u waits at a barrier that others never reach.", k, blockIdx.x);
