@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 
 from dojo_core import apply, kernels, parse, why
 from dojo_core.moves import inverse, parse_move
-from dojo_core.moves.examples import POLICY, example
+from dojo_core.moves.examples import example
 from dojo_core.moves.legality import all_candidates, context, is_legal
 from dojo_core.moves.legality import outcome as made
 from dojo_core.program.dtypes import OF_REALS
@@ -383,7 +383,7 @@ def test_a_one_pass_rewrite_is_judged_by_its_numbers(name):
     """The oracle's terms differ after these: what stands for them must tell a wrong result, and one that is
     no longer finite."""
     shown = example(name)
-    result = apply(shown.program, shown.move, shown.target, POLICY)
+    result = apply(shown.program, shown.move, shown.target, shown.policy)
     assert numbers_differ(shown.program, result) == ""
     array = result.outputs[0]
     sizes = [d.size for d in result.buffer_of[array].dims]

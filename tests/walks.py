@@ -16,7 +16,7 @@ import numpy as np
 from dojo_core import IllegalMove, Move, apply, blocked_moves, kernels, legal_moves, parse
 from dojo_core.moves import REGISTRY, algorithms, inverse, parse_move
 from dojo_core.moves.core import Argument, Context, Refusal
-from dojo_core.moves.examples import POLICY, example
+from dojo_core.moves.examples import example
 from dojo_core.moves.legality import all_candidates, context, is_legal, outcome
 from dojo_core.moves.places import Place, fresh_name
 from dojo_core.program.difference import on_heap
@@ -312,7 +312,7 @@ def start_at_an_example(rng: random.Random) -> tuple[Program, Rules]:
     while True:
         drawn = example(rng.choice(list(REGISTRY)))
         if is_small(drawn.program):
-            rules = Rules(POLICY, drawn.target)
+            rules = Rules(drawn.policy, drawn.target)
             return apply(drawn.program, drawn.move, rules.target, rules.policy), rules
 
 

@@ -4,6 +4,7 @@ First what the heuristic pass makes of the kernels outside the paper's table 3 i
 shapes of that table ``dojo bench --target cuda``: the recorded line and what the heuristic pass makes,
 verified on fresh inputs and timed by events, interleaved with PyTorch eager, compiled, compiled with CUDA
 graphs (TF32 off, and eager with TF32 on for products), cuBLAS and a copy of as many bytes on the device.
+Then the products among them once more, all in TF32: ours on tensor cores, PyTorch's and cuBLAS with TF32 on.
 Then a sample of random legal walks is verified, each line that has parameters is tried with half and twice of
 each, and agents search, ``--search`` evaluations from the heuristic's position of some kernels. With
 ``--warm`` the bench comes once more, with a warm second-level cache.
@@ -45,7 +46,7 @@ from dojo_core.measure.evidence import FAULTS
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from dojo_core.targets.cuda.backend import Cuda, DeviceMeasurer
-from dojo_core.targets.cuda.bench import ROWS, run_gpu_bench
+from dojo_core.targets.cuda.bench import IN_TF32, PRODUCTS, ROWS, run_gpu_bench
 from dojo_core.targets.cuda.measurer import GpuMeasurer, NoGpu
 from dojo_core.targets.registry import UnknownTarget
 from tests.tiny import TINY
@@ -54,17 +55,18 @@ WALKS = 2  # of each kernel
 SEARCHED = ("softmax", "rmsnorm", "relu_ffn", "conv", "matmul")
 AGENT = "sampling-edges"
 # Shares of the time, in order; what a part leaves over goes to the next ones.
-SHARES = {"correct": 0.1, "bench": 0.6, "walks": 0.7, "lines": 0.8, "search": 0.95, "warm": 1.0}
+SHARES = {"correct": 0.1, "bench": 0.55, "tf32": 0.62, "walks": 0.7, "lines": 0.8, "search": 0.95, "warm": 1.0}
 STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
 TORCH_STAND_IN = (sys.executable, str(Path(__file__).with_name("torch_stand_in.py")))
 SEARCH_SECONDS = 30.0  # of one kernel
 
 
 def benched(
-    gpu: GpuMeasurer, name: str, shape: str, cold: bool, against: Sequence[str], until: float
+    gpu: GpuMeasurer, name: str, shape: str, cold: bool, against: Sequence[str], until: float, tf32: bool = False
 ) -> dict[str, Any]:
-    """One kernel: each way verified, then all timed beside the others."""
-    games = {way: position(name, shape, way) for way in ways(name, shape)}
+    """One kernel: each way verified, then all timed beside the others; with ``tf32`` all in TF32."""
+    policy = "tf32" if tf32 else "reassoc"
+    games = {way: position(name, shape, way, policy=policy) for way in ways(name, shape, tf32)}
     entries = [Entry(way, game.current.program) for way, game in games.items() if game is not None]
     game = next(game for game in reversed(games.values()) if game is not None)
     torch = () if gpu.device.timed else TORCH_STAND_IN
@@ -76,7 +78,7 @@ def benched(
             for key in ("min", "median", "spread", "ratio", "share"):
                 entry.pop(key, None)
             entry["samples_ns"] = []
-    return {"part": "bench", "verified": right, "report": report}
+    return {"part": "tf32" if tf32 else "bench", "verified": right, "report": report}
 
 
 class LeftOut(Exception):
@@ -221,14 +223,14 @@ class Report:
 
     def benches(self) -> list[dict[str, Any]]:
         """The reports of the first bench."""
-        return [r["report"] for r in self.data["results"] if "report" in r and r["report"]["cache"] == "cold"]
+        return [r["report"] for r in self.data["results"] if r["part"] == "bench" and r["report"]["cache"] == "cold"]
 
     def text(self) -> str:
         """The results for people, in Markdown."""
         rows = [f"# {self.data['device']}", "", "Best times in µs, verified; a copy moves as many bytes.", ""]
         for found in self.data["results"]:
             rows.append(f"- {_line(found)}")
-        rows += ["", *table(self.data)]
+        rows += ["", *table(self.data), "", *table(self.data, "tf32")]
         told = (self.data.get("summary") or {}).get("against", {}).get("reference", {})
         for name, each in told.items():
             if each["geometric_mean"]:
@@ -301,6 +303,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 shape = OTHERS.get(name) or "x".join(map(str, TINY[name]))
                 report.add("correct", name, shape, lambda n=name, s=shape: correct(gpu, n, s))
         bench("bench", True)
+        products = [thing for thing in things if thing[0] in PRODUCTS["torch-tf32"]]
+        for number, (name, shape) in enumerate(products):
+            until = report.until("tf32", len(products) - number)
+            report.add(
+                "tf32", name, shape,
+                lambda n=name, s=shape, u=until: benched(gpu, n, s, True, IN_TF32, u, tf32=True),
+            )  # fmt: skip
         for name in given.only:
             for seed in range(WALKS):
                 report.add("walks", name, SMALL[name], lambda n=name, s=seed: walk(gpu, n, s))

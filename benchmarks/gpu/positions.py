@@ -35,19 +35,23 @@ def shapes(name: str) -> list[str]:
     return ["x".join(map(str, shape)) for shape in kernels.get(name).shapes]
 
 
-def ways(name: str, shape: str) -> tuple[str, ...]:
-    """What is made of a kernel: by its line, by other lines recorded at the shape, by the heuristic pass."""
+def ways(name: str, shape: str, tf32: bool = False) -> tuple[str, ...]:
+    """What is made of a kernel: by its line, by other lines recorded at the shape, by the heuristic pass.
+    ``tf32``: by those alone that round factors."""
     first, lines = line_for(name, shape, "cuda"), recorded_lines("cuda")
-    more = (n for n, line in lines.items() if (line.kernel, line.shape) == (name, shape) and line != first)
-    return ("line", *more, "heuristic")
+    of_policy = {n: line for n, line in lines.items() if (line.policy == "tf32") == tf32}
+    more = (n for n, line in of_policy.items() if (line.kernel, line.shape) == (name, shape) and line != first)
+    return (*["line"] * (not tf32), *more, "heuristic")
 
 
-def position(name: str, shape: str, way: str, settings: Mapping[str, int] | None = None) -> Game | None:
-    """The end of the recorded line, with parameters set, or what the heuristic pass makes; None where no line
-    applies. ``way``: of ``ways``."""
+def position(
+    name: str, shape: str, way: str, settings: Mapping[str, int] | None = None, policy: str = "reassoc"
+) -> Game | None:
+    """The end of the recorded line, with parameters set, or what the heuristic pass makes under a policy; None
+    where no line applies. ``way``: of ``ways``."""
     kernel, line = kernels.get(name), recorded_lines("cuda").get(way, line_for(name, shape, "cuda"))
     if way == "heuristic":
-        game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda")
+        game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda", policy)
         play_pass(game, "heuristic")
         return game
     if line is None:

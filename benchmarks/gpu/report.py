@@ -18,23 +18,27 @@ COLUMNS = {
 }
 
 
-def table(data: Mapping[str, Any]) -> list[str]:
+IN_TF32 = {"torch-tf32": "eager, TF32 on", "library-tf32": "cuBLAS, TF32 on"}
+
+
+def table(data: Mapping[str, Any], part: str = "bench") -> list[str]:
     """Rows of Markdown: best cold times in µs of each shape, and how many times as fast as the best other
-    ours is, without TF32."""
+    ours is, without TF32; of the part ``tf32`` with it, on both sides."""
+    columns = IN_TF32 if part == "tf32" else COLUMNS
     rows = [
-        f"| kernel | line | pass | {' | '.join(COLUMNS.values())} | copy | best other over ours |",
-        f"|---|{'---|' * (len(COLUMNS) + 4)}",
+        f"| kernel | line | pass | {' | '.join(columns.values())} | copy | best other over ours |",
+        f"|---|{'---|' * (len(columns) + 4)}",
     ]
     for found in data["results"]:
         report = found.get("report")
-        if not report or report["cache"] != "cold":
+        if not report or report["cache"] != "cold" or found["part"] != part:
             continue
         best = {e["entry"]: e["min"] for e in report["entries"] if e.get("min") and not e["apart"]}
-        others = {name: seconds for name, seconds in best.items() if name in COLUMNS}
-        ours = {name: seconds for name, seconds in best.items() if name not in COLUMNS}
+        others = {name: seconds for name, seconds in best.items() if name in columns}
+        ours = {name: seconds for name, seconds in best.items() if name not in columns}
         lines = [seconds for name, seconds in ours.items() if name != "heuristic"]
         cells = [_us(min(lines, default=None)), _us(ours.get("heuristic"))]
-        cells += [_us(others.get(name)) for name in COLUMNS]
+        cells += [_us(others.get(name)) for name in columns]
         cells.append(_us((report["limits"] or {}).get("memory_seconds")))
         cells.append(f"{min(others.values()) / min(ours.values()):.2f}" if others and ours else "–")
         rows.append(f"| {report['kernel']} {report['shape']} | {' | '.join(cells)} |")
@@ -53,4 +57,4 @@ def mean_of(data: Mapping[str, Any]) -> float:
 
 if __name__ == "__main__":
     data = json.loads(Path(sys.argv[1]).read_text())
-    print("\n".join([*table(data), "", f"Geometric mean: {mean_of(data):.2f}."]))
+    print("\n".join([*table(data), "", f"Geometric mean: {mean_of(data):.2f}.", "", *table(data, "tf32")]))

@@ -89,7 +89,7 @@ def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
             log.exception("entry %s", wanted["name"])
             failed.append(_failed(wanted["name"], "It could not be played: a fault of ours, logged."))
     # The loosest policy among them: the tolerance that all of their results are judged by.
-    policy = max((each.policy for each in resolved), key=_looseness, default=game.policy)
+    policy = max((each.policy for each in resolved), key=POLICIES.index, default=game.policy)
     game = Game.new(game.start, game.kernel, game.shape, DEFAULT_TARGET, policy)
     with Records() as records:
         report = run_bench(
@@ -109,11 +109,6 @@ def run(job: dict[str, Any], say: Any, stopped: threading.Event) -> None:
         for each in resolved
     }
     say({"report": report, "programs": programs, "start_hash": game.start.hash})
-
-
-def _looseness(policy: str) -> int:
-    order = ("strict", "reassoc", "algebraic")
-    return order.index(policy) if policy in order else POLICIES.index(policy)
 
 
 def _failed(name: str, why: str) -> dict[str, Any]:

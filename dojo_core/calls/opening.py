@@ -101,7 +101,7 @@ def open_(
     shape: Annotated[str, "its sizes, as 1024x512; without it the kernel's first"] = "",
     target: Annotated[str, "what it is played for; kernels tells which there are"] = DEFAULT_TARGET,
     policy: Annotated[
-        Literal["reassoc", "algebraic", "strict"],
+        Literal["reassoc", "algebraic", "tf32", "strict"],
         "what a move may change of results: regroup sums, rewrite formulas too, or nothing",
     ] = "reassoc",
     text: Annotated[

@@ -18,13 +18,15 @@ class InputSet:
     ``leads``, an input with the dimensions that its slabs keep, is filled with them slab by slab, from the
     first one on; other inputs in every second slab but the first, so that they do not drown the leads.
     ``tame``: usual inputs without NaN, infinities and numbers of extreme size. ``normwise``: a result may be
-    off by what moving each element by roundings of its input's largest one does, not by its own.
+    off by what moving each element by roundings of its input's largest one does, not by its own. ``tf32``: and by
+    what rounding the factors of sums of products does.
     """
 
     patterns: tuple[str, ...] = ()
     leads: tuple[tuple[str, tuple[int, ...]], ...] = ()
     tame: bool = False
     normwise: bool = False
+    tf32: bool = False
 
     @property
     def worst(self) -> bool:
@@ -35,4 +37,4 @@ class InputSet:
     def read(content: Mapping[str, Any]) -> InputSet:
         """From its fields as JSON has them."""
         leads = tuple((name, tuple(dims)) for name, dims in content["leads"])
-        return InputSet(tuple(content["patterns"]), leads, content["tame"], content["normwise"])
+        return InputSet(tuple(content["patterns"]), leads, content["tame"], content["normwise"], content["tf32"])

@@ -21,6 +21,12 @@ A sum of f16 or bf16 is rounded after every term, so that it depends on their or
 policy lets them be regrouped, how far the references move when such sums are rounded once counts like what
 the start program is off by.
 
+Where the policy lets the factors of sums of products be rounded to TF32, a row may be off by
+
+    2 * how far the reference of the start program moves when they all are, once
+
+beside: the roundings are those of the program that is judged, but for factors that are results themselves.
+
 A start program that is off by more than half of the digits must be wrong, unless it adds up so many terms
 that rounding each alone comes to that.
 
@@ -63,6 +69,7 @@ Array = NDArray[np.generic]
 Doubles = NDArray[np.float64]
 
 OWN_ERROR_FACTOR = 8.0
+FACTORS_FACTOR = 2.0
 ADVERSARIAL_SHARE = 20  # one adversarial row in so many at most
 DROWNED_SHARE = 0.12  # of an output's rows
 SHORT_ROW = 64
@@ -86,8 +93,8 @@ class Pool:
 
     ``sensitivity`` holds, for outputs with short rows, how far the reference moves when the inputs
     move by one rounding: the start program's own error there is a single draw, which may be lucky. ``order``
-    holds, where f16 or bf16 are added up, how far the reference moves when that is rounded once, ``reach``
-    the relative error of each output from which on the start program must be wrong.
+    holds, where f16 or bf16 are added up, how far the reference moves when that is rounded once, ``factors``
+    how far it moves when the factors of sums of products are rounded to TF32, ``reach`` the relative error of each output from which on the start program must be wrong.
     """
 
     inputs: dict[str, Array]
@@ -96,6 +103,7 @@ class Pool:
     adversarial: dict[str, list[int]] = field(default_factory=dict)
     inexact: tuple[str, ...] = ()
     order: dict[str, Doubles] = field(default_factory=dict)
+    factors: dict[str, Doubles] = field(default_factory=dict)
     reach: dict[str, Doubles] = field(default_factory=dict)
 
     def tolerance(self, p: Parameter, own_error: Doubles, scale: Doubles, policy: str) -> Doubles:
@@ -103,9 +111,9 @@ class Pool:
         order = self.order.get(p.name) if policy != "strict" else None
         reach = self.reach.get(p.name)
         known = float(reach) if reach is not None else None
-        return tolerance(
-            p, own_error, scale, self.sensitivity.get(p.name), p.name in self.inexact, order, known
-        )
+        sensitivity, inexact = self.sensitivity.get(p.name), p.name in self.inexact
+        allowed = tolerance(p, own_error, scale, sensitivity, inexact, order, known)
+        return allowed + FACTORS_FACTOR * self.factors[p.name] if p.name in self.factors else allowed
 
 
 def columns(shape: tuple[int, ...]) -> int:
@@ -251,10 +259,12 @@ def array_in(program: Program, buffer: str) -> str:
     return next(a for a in (*program.inputs, *program.outputs) if program.buffer_of[a].name == buffer)
 
 
-def references(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Doubles]:
+def references(
+    program: Program, inputs: Mapping[str, Array], each_write: bool = True, tf32: bool = False
+) -> dict[str, Doubles]:
     """The outputs in float64: what the program means. Inputs and outputs by the names of their buffers."""
     given = {name: inputs[program.buffer_of[name].name] for name in program.inputs}
-    outputs = interpret(program, given, each_write)
+    outputs = interpret(program, given, each_write, tf32)
     return {program.buffer_of[name].name: np.asarray(value, np.float64) for name, value in outputs.items()}
 
 
@@ -292,6 +302,18 @@ def narrow_orders(
         return {p.name: distance(once[p.name], expected[p.name], p, False) for p in outputs}
 
 
+def rounded_factors(
+    program: Program,
+    given: Mapping[str, Array],
+    expected: Mapping[str, Doubles],
+    outputs: Sequence[Parameter],
+) -> dict[str, Doubles]:
+    """How far each row of an output moves when the factors of sums of products are rounded to TF32."""
+    with np.errstate(all="ignore"):
+        others = references(program, given, tf32=True)
+        return {p.name: distance(others[p.name], expected[p.name], p, True) for p in outputs}
+
+
 def _drowned(reference: Doubles) -> bool:
     rows = reference.reshape(-1, reference.shape[-1]) if reference.ndim >= 2 else reference.reshape(-1, 1)
     scale = np.maximum(np.abs(rows.max(axis=1)), np.abs(rows.min(axis=1)))  # NaN where the row has one
@@ -315,11 +337,13 @@ def make_pool(
     seed: int,
     tame: bool = False,
     normwise: bool = False,
+    tf32: bool = False,
 ) -> Pool:
     """Draw inputs and compute their references. Takes seconds for large arrays.
 
     ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size. ``normwise``:
-    inputs move by roundings of their largest elements, for every output. Raises Undefined.
+    inputs move by roundings of their largest elements, for every output. ``tf32``: the factors of sums of products
+    may be rounded. Raises Undefined.
     """
     fault = settled(program)
     if fault is not None:
@@ -365,8 +389,9 @@ def make_pool(
     order = narrow_orders(program, given, expected, outputs)
     contiguous = {p.name: np.ascontiguousarray(expected[p.name].reshape(p.shape)) for p in outputs}
     inexact = inexact_outputs(program, outputs)
+    factors = rounded_factors(program, given, expected, outputs) if tf32 else {}
     furthest = {p.name: np.asarray(reach(program, p.dtype)) for p in outputs}
-    return Pool(inputs, contiguous, sensitivity, adversarial, inexact, order, furthest)
+    return Pool(inputs, contiguous, sensitivity, adversarial, inexact, order, factors, furthest)
 
 
 def reach(program: Program, dtype: str) -> float:

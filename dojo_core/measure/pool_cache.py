@@ -31,7 +31,7 @@ POOL_VERSION = 6  # of what is kept on disk
 USUAL = InputSet()
 WORTH_KEEPING = 0.05  # seconds
 HEADER_BYTES = 4096  # the most that stands before an array's numbers
-PARTS = ("inputs", "references", "sensitivity", "order", "reach")  # arrays by name
+PARTS = ("inputs", "references", "sensitivity", "order", "factors", "reach")  # arrays by name
 
 
 def pool_key(program: Program, parameters: tuple[Parameter, ...], seed: int, chosen: InputSet = USUAL) -> str:
@@ -76,7 +76,7 @@ def cached_pool(
 def _made(program: Program, parameters: tuple[Parameter, ...], seed: int, chosen: InputSet) -> Pool:
     if chosen.worst:
         return make_worst_pool(program, parameters, seed, chosen)
-    return make_pool(program, parameters, seed, chosen.tame, chosen.normwise)
+    return make_pool(program, parameters, seed, chosen.tame, chosen.normwise, chosen.tf32)
 
 
 def _save(pool: Pool, folder: Path) -> None:

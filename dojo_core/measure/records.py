@@ -23,7 +23,7 @@ from dojo_core.measure.database import Database, NewerVersion, twice
 from dojo_core.measure.places import data_directory
 from dojo_core.measure.rescue import UNREADABLE, Row
 from dojo_core.ownership import CLIENT, OWNED
-from dojo_core.program.dependence import POLICIES
+from dojo_core.program.dependence import POLICIES, stricter
 
 SCHEMA_VERSION = 3
 
@@ -336,7 +336,7 @@ class Records(Database):
         its rank where its program has no other: noise only adds, so the program is no slower. Moves and
         player are those of whoever came to the program first: the time may be of one who took it again.
         """
-        allowed = POLICIES[: POLICIES.index(policy) + 1] if policy else POLICIES
+        allowed = stricter(policy) if policy else POLICIES
         same = "program_hash, start_hash, target, fingerprint"
         rows = self._rows(
             f"SELECT a.*, {first_named('line', same)}, {first_named('player', same)} FROM "

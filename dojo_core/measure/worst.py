@@ -56,7 +56,7 @@ def input_sets(program: Program, policy: str, tame: bool = False) -> tuple[Input
     be so.
     """
     coarse = normwise(program, policy)
-    usual = InputSet(tame=tame or coarse, normwise=coarse)
+    usual = InputSet(tame=tame or coarse, normwise=coarse, tf32=policy == "tf32")
     patterns = worst_inputs(program, policy)
     rewritten = _rewritten(program)
     leads = _leads(program, rewritten) if patterns else []

@@ -171,6 +171,7 @@ class Transformation(Generic[Arguments]):
     also: ClassVar[tuple[str, ...]] = ()  # what others call it: read in its place, never written
     family: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
+    policy: ClassVar[str] = "algebraic"  # one under which it may be played
     rewrites: ClassVar[str] = ""  # of an algebraic move: the function that stands in what it rewrites
     worst_inputs: ClassVar[tuple[str, ...]] = ()  # of an algebraic move: names in measure/patterns.py
 

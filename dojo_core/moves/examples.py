@@ -25,7 +25,6 @@ WIDE = Target(
     threads=2,
     instructions=frozenset({("vpdpbusd", 16), ("vpdpbusd", 8)}),
 )
-POLICY = "algebraic"  # under which every move may be played
 
 _ALL = 128  # a dimension that the docstring leaves open
 _BLOCK = re.compile(r"^(Before|After ``(?P<move>[^`]+)``)::\n\n(?P<text>(?: {4}.*\n?|\n)+)", re.MULTILINE)
@@ -42,6 +41,7 @@ class Example:
     buffers: tuple[str, ...]
     operations: tuple[str, ...]
     target: Target
+    policy: str
 
 
 def example(name: str) -> Example:
@@ -54,7 +54,8 @@ def example(name: str) -> Example:
     )
     target = _target_with({mark for line in (*before, *after) for mark in _MARK.findall(line)})
     buffers, operations = _parted(after)
-    return Example(blocks[1]["move"], parse(_whole(before, operations)), buffers, operations, target)
+    program = parse(_whole(before, operations))
+    return Example(blocks[1]["move"], program, buffers, operations, target, REGISTRY[name].policy)
 
 
 def _target_with(marks: set[str]) -> Target:

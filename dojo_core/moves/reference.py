@@ -15,7 +15,7 @@ from dojo_core import plugins
 from dojo_core.checkout import OURS
 from dojo_core.measure.patterns import PATTERNS
 from dojo_core.moves import REGISTRY, Transformation, inverse
-from dojo_core.moves.examples import POLICY, example
+from dojo_core.moves.examples import example
 from dojo_core.moves.notation import usage
 
 FAMILIES = {  # in the order of the page; one of a package's own is titled by its name
@@ -29,6 +29,7 @@ FAMILIES = {  # in the order of the page; one of a package's own is titled by it
     "algebra": "Algebra",
     "marks": "Marks",
     "mapping": "Mapping to blocks and threads",
+    "tensor cores": "Tensor cores",
     "streaming": "Streams and hardware loops",
     "instructions": "Instructions",
 }
@@ -66,7 +67,7 @@ def _back(name: str) -> str:
         shown = example(name)
     except ValueError:
         return "It shows no example that can be played."
-    back = inverse(shown.program, shown.move, shown.target, POLICY)
+    back = inverse(shown.program, shown.move, shown.target, shown.policy)
     return "No single move takes it back." if back is None else f"In the example `{back}` takes it back."
 
 

@@ -69,6 +69,17 @@ def bf16_value(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
 
 
+def tf32_value(value: Array) -> npt.NDArray[np.float64]:
+    """Numbers rounded to TF32, 10 bits behind the leading one: to nearest, ties away from zero, by way of f32.
+
+    Source: PTX ISA 8.7, cvt.rna.tf32.f32.
+    """
+    single = np.asarray(value, np.float32)
+    bits = np.ascontiguousarray(single).view(np.uint32).reshape(single.shape)
+    nearest = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isnan(single), single, nearest).astype(np.float64)
+
+
 class Combination:
     """What an accumulation does with two values, with many, and with those that indices bring together."""
 
@@ -304,6 +315,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ceil": _whole(np.ceil),
     "trunc": _whole(np.trunc),
     "round": _whole(np.rint),
+    "tf32": tf32_value,
     "sign": _sign,
     "isnan": np.isnan,
     "isinf": np.isinf,

@@ -127,6 +127,7 @@ class Code(StrEnum):
     THREAD_DIMS = "thread-dims"
     THREAD_NUMBER = "thread-number"
     THREAD_WRITE = "thread-write"
+    TILE_PLACE = "tile-place"
     TOO_LARGE = "too-large"
     TOUCHED = "touched"
     UNDECIDED = "undecided"

@@ -18,7 +18,9 @@ from dojo_core.program.integers import Constraint, solve
 from dojo_core.program.tables import Index, IndexArray, Indirect
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Program
 
-POLICIES = ("strict", "reassoc", "algebraic")
+POLICIES = ("strict", "reassoc", "algebraic", "tf32")
+"""``strict``: the order as written; ``reassoc``: sums may be regrouped; and beside that ``algebraic``: formulas may be
+rewritten, or ``tf32``: the factors of sums of products may be rounded to TF32."""
 
 
 class MemoryAccess(NamedTuple):
@@ -81,6 +83,21 @@ def may_regroup(program: Program, leaf: Leaf, policy: str) -> bool:
     if policy != "strict" or leaf.op.accumulate in ("max", "min"):
         return True
     return not program.buffer_of[leaf.op.target.array].dtype.startswith(("f", "bf"))
+
+
+def stricter(policy: str) -> tuple[str, ...]:
+    """The policies that allow no more than this one, itself among them."""
+    return tuple(p for p in POLICIES[: POLICIES.index(policy) + 1] if (policy, p) != ("tf32", "algebraic"))
+
+
+def rounds_factors(program: Program, op: Op) -> bool:
+    """Is an operation a sum of products of elements of two arrays in f32, whose factors the policy ``tf32`` lets
+    be rounded to TF32?"""
+    return (
+        (op.accumulate, op.function) == ("+", "*")
+        and len({read.array for read in op.sources}) == 2
+        and {program.buffer_of[access.array].dtype for access in op.elements} == {"f32"}
+    )
 
 
 def conflict_between(

@@ -244,6 +244,9 @@ def dtype_fault(op: Op, dtypes: Mapping[str, str]) -> tuple[str, str] | None:
         fault = _number_fault(operand, target)
         if fault is not None:
             return fault
+    if op.function == "tf32" and computed != "f32":
+        message = f"tf32 rounds numbers of f32, and {op.target.array} is {target}"
+        return message, "Compute it in f32, and convert the result in a line of its own."
     if op.function in OF_REALS and computed not in FLOATS:
         message = f"{op.function} is a function of floating-point numbers, and {op.target.array} is {target}"
         return message, "Compute it in f32, and convert the result in a line of its own."

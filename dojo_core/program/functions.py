@@ -24,7 +24,7 @@ _NAMED = [
     for name in (
         "neg", "abs", "sign", "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p",
         "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
-        "erf", "sigmoid", "floor", "ceil", "trunc", "round", "not",
+        "erf", "sigmoid", "floor", "ceil", "trunc", "round", "tf32", "not",
     )
 ] + [
     *(Function(name, 1) for name in ("isnan", "isinf", "bitcast")),

@@ -28,7 +28,9 @@ from dojo_core.program.arithmetic import (
     held,
     rounded,
     storage_dtype,
+    tf32_value,
 )
+from dojo_core.program.dependence import rounds_factors
 from dojo_core.program.dtypes import FLOATS, HALVES, STORAGE_FLOATS, STORAGE_INTEGERS, extremes
 from dojo_core.program.minifloats import minifloat_stored, minifloat_values
 from dojo_core.program.tables import Index, Indirect, Lookup, Table, affine
@@ -50,14 +52,17 @@ CHUNK_CELLS = 1 << 26
 _WHOLE = 2**53
 
 
-def interpret(program: Program, inputs: Mapping[str, Array], each_write: bool = True) -> dict[str, Array]:
+def interpret(
+    program: Program, inputs: Mapping[str, Array], each_write: bool = True, tf32: bool = False
+) -> dict[str, Array]:
     """The outputs by name, from the inputs by name, in float64 (integers in int64, u64 in uint64).
 
     Without ``each_write`` a scope's sum of f16 or bf16 is rounded once, not after every term: no order of
-    its terms comes nearer. Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input
+    its terms comes nearer. With ``tf32`` the factors of all sums of products that the policy of that name lets be
+    rounded are. Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input
     that is missing or has another shape, IndexError for an unguarded index outside its array.
     """
-    return _Logical(program, inputs, each_write).run()
+    return _Logical(program, inputs, each_write, tf32).run()
 
 
 def input_array(program: Program, inputs: Mapping[str, Array], array: str, copy: bool = True) -> Array:
@@ -104,8 +109,8 @@ class _Arrays(dict[str, Array]):
 class _Logical:
     """Every array whole. An iterator is a range: one value where the scope runs as a loop, else all."""
 
-    def __init__(self, program: Program, inputs: Mapping[str, Array], each_write: bool):
-        self.program, self.meaning = program, Meaning(program)
+    def __init__(self, program: Program, inputs: Mapping[str, Array], each_write: bool, tf32: bool):
+        self.program, self.meaning, self.tf32 = program, Meaning(program), tf32
         rounding = (leaf.op for leaf in program.leaves if each_write and self.meaning.rounds(leaf.op))
         self.ordered = frozenset(
             op.target.array for op in rounding
@@ -186,8 +191,17 @@ class _Logical:
     def _view(self, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
         """The cells of an access over all iterators, one axis each, without a copy (stride 0: one cell)."""
         array = self.arrays[access.array]
+        return self._gathered(access, ranges) if access.indirect else self._cells(access, array, ranges)
+
+    def _operand(self, op: Op, access: Access, ranges: Sequence[tuple[int, int]]) -> Array:
+        """The same of an operand, rounded where it is a factor and these are."""
+        if not (self.tf32 and rounds_factors(self.program, op)):
+            return self._view(access, ranges)
         if access.indirect:
-            return self._gathered(access, ranges)
+            return tf32_value(self._gathered(access, ranges))
+        return self._cells(access, tf32_value(self.arrays[access.array]), ranges)
+
+    def _cells(self, access: Access, array: Array, ranges: Sequence[tuple[int, int]]) -> Array:
         strides, offset = [0] * len(ranges), 0
         for form, stride, size in zip(map(affine, access.index), array.strides, array.shape, strict=True):
             low = high = form.const
@@ -234,7 +248,7 @@ class _Logical:
         operands: list[Any] = []
         for operand in op.operands:
             if isinstance(operand, Access):
-                operands.append(self._view(operand, ranges))
+                operands.append(self._operand(op, operand, ranges))
             elif isinstance(operand, Number):
                 operands.append(np.asarray(operand.value))
             else:
@@ -304,7 +318,7 @@ class _Logical:
         operands: list[Any] = []
         present: set[int] = set()
         for access in op.sources:
-            view = self._view(access, ranges).astype(np.float64, copy=False)
+            view = self._operand(op, access, ranges).astype(np.float64, copy=False)
             axes = [d for d, n in enumerate(view.shape) if n > 1]
             present.update(axes)
             operands += [
@@ -368,7 +382,9 @@ class _Logical:
         operands: list[Any] = []
         for operand in op.operands:
             if isinstance(operand, Access):
-                operands.append(self.arrays[operand.array][cell(operand)])
+                values = self.arrays[operand.array][cell(operand)]
+                rounds = self.tf32 and rounds_factors(self.program, op)
+                operands.append(tf32_value(values) if rounds else values)
             else:
                 operands.append(np.asarray(operand.value) if isinstance(operand, Number) else at(operand))
         value = self.meaning.computed(op, operands)

@@ -31,7 +31,7 @@ _GROUP = "dojo.targets"
 APART = 4  # cells between lanes that are read: more are loaded than used, and put together
 _WORDS = {
     "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
-    "s": "streamed", "f": "a hardware loop",
+    "m": "tensor-core", "s": "streamed", "f": "a hardware loop",
 }  # fmt: skip
 
 
@@ -319,7 +319,7 @@ def register_sentence(
             return f"Index {k} of {access} is looked up: a register has no address to compute."
         for depth, coefficient in form.terms:
             scope = scopes[depth]
-            if scope.mark == "u":
+            if scope.mark == "u" or any(s.mark == "m" for s in scopes[: depth + 1]):
                 continue
             lanes = scope.mark == "v" or scope.mark in INSTRUCTIONS
             # implied: coefficient 1, since lanes are neighbours (vector-stride, instruction-access)

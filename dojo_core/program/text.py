@@ -39,7 +39,7 @@ from dojo_core.spelling import meant
 
 MARKS = {
     "": "", "u": "unrolled", "p": "parallel", "v": "vectorised", "g": "grid", "b": "block", "w": "warp",
-    "s": "streamed", "f": "hardware loop",
+    "m": "tensor-core", "s": "streamed", "f": "hardware loop",
 }  # fmt: skip
 LOCATIONS = ("heap", "stack", "register", "shared", "local")
 _SIZE = "A size is a whole number from 1 to 1,099,511,627,775."

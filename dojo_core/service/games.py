@@ -45,6 +45,11 @@ POLICIES = (
         "Also rewrites that are equal in mathematics but round differently (flash attention).",
     ),
     (
+        "tf32",
+        "factors in TF32",
+        "Also rounds the factors of sums of products to 10 bits, for tensor cores of a GPU.",
+    ),
+    (
         "strict",
         "as written",
         "Additions stay in the order as written: the same bits as the start program, fewer moves.",

@@ -1,123 +1,47 @@
 """Products: ``c[i,j] += a[i,k]*b[k,j]`` in tiles, a block of 8 x 8 threads for 64 x 64 results.
 
 Panels of 16 steps of k go through shared memory, ``a`` transposed and padded against bank conflicts; each
-thread keeps 8 x 8 sums in registers. Few tiles would leave processors idle and the others without a second
-block to hide the first one's loads: then k is cut into parts, whose sums are added up afterwards (split-K).
+thread keeps 8 x 8 sums in registers. Where the policy lets factors be rounded, tensor cores have the tiles.
 Source: the recorded line of matmul in dojo_core/lines/gpu.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from agents.passes.gpu.patches import tile_patch
+from agents.passes.gpu.products import Product, find_product, product_leaf, spread
 from agents.passes.gpu.staging import join_with_start, loops_of, scopes_of
+from agents.passes.gpu.tensor_tiles import tile_on_tensor_cores
 from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
-from agents.passes.structure import leaf_of, scope_of, stride, uses
-from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
+from agents.passes.structure import scope_of
+from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
-from dojo_core.program.tree import Access, Leaf, Provenance, Scope
+from dojo_core.program.tree import Provenance
 from dojo_core.recipes import Sketch
 
 TILE, STEP, THREADS, LANES = 64, 16, 8, 4
 TILES = 528  # some four for each processor of a large device
-SHORTEST = 8 * STEP  # terms of a part, below which adding the parts up costs too much
 
 
 def tile_products(sketch: Sketch) -> None:
     """Tile every product that tiles divide, and every other that has two operands to reuse."""
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         count = len(sketch.moves)
-        with sketch.attempt():
-            _spread(sketch, provenance)
-            _tile(sketch, provenance)
+        if sketch.context.policy == "tf32":
+            with sketch.attempt():
+                tile_on_tensor_cores(sketch, provenance)
+        if len(sketch.moves) == count:
+            with sketch.attempt():
+                spread(sketch, provenance, _find(sketch, provenance), TILE**2, STEP, TILES)
+                _tile(sketch, provenance)
         if len(sketch.moves) == count:
             with sketch.attempt():
                 tile_patch(sketch, provenance)
 
 
-@dataclass(frozen=True)
-class _Product:
-    rows: Provenance
-    columns: Provenance
-    terms: Provenance
-    left: Access  # uses rows and terms
-    right: Access  # uses terms and columns
-
-
-def _find(sketch: Sketch, operation: Provenance) -> _Product:
-    program = sketch.program
-    leaf = _leaf(sketch, operation)
-    if leaf.op.accumulate != "+" or leaf.op.function != "*" or leaf.op.guard or len(leaf.op.reads) != 2:
-        raise NoSuchPlace("Not a sum of products.")
-    target = leaf.op.target
-    if {program.buffer_of[a.array].dtype for a in (target, *leaf.op.reads)} != {"f32"}:
-        raise NoSuchPlace("Tiles are for f32.")
-    spatial = [d for d in range(len(leaf.scopes)) if uses(target, d)]
-    summed = [d for d in range(len(leaf.scopes)) if d not in spatial]
-    if len(spatial) < 2 or summed != [len(leaf.scopes) - 1] or any(s.mark for s in leaf.scopes):
-        raise NoSuchPlace("Not one sum in two scopes or more.")
-    rows, columns, terms = spatial[-2], spatial[-1], summed[0]
-    one, two = leaf.op.reads
-    left, right = (one, two) if uses(one, rows) else (two, one)
-    if (
-        [uses(left, d) for d in (rows, columns, terms)] != [True, False, True]
-        or [uses(right, d) for d in (rows, columns, terms)] != [False, True, True]
-        or stride(program, left, terms) != 1
-        or stride(program, right, columns) != 1
-        or stride(program, target, columns) != 1
-        or leaf.scopes[rows].size % TILE
-        or leaf.scopes[columns].size % TILE
-        or leaf.scopes[terms].size % STEP
-    ):
-        raise NoSuchPlace("Its operands do not lie as a tile takes them, or no tile divides them.")
-    i, j, k = (leaf.scopes[d].provenance for d in (rows, columns, terms))
-    return _Product(i, j, k, left, right)
-
-
-def _leaf(sketch: Sketch, operation: Provenance) -> Leaf:
-    leaf = leaf_of(sketch.program, operation)
-    if leaf is None or not leaf.op.accumulate:
-        raise NoSuchPlace("No sum.")
-    return leaf
-
-
-def _spread(sketch: Sketch, operation: Provenance) -> None:
-    """Where tiles are few, cut the terms into parts with sums of their own, as in a batch of products."""
-    contraction, leaf = _find(sketch, operation), _leaf(sketch, operation)
-    tiles = math.prod(scope.size for scope in leaf.scopes[:-1]) // TILE**2
-    terms = leaf.scopes[-1].size
-    fitting = [n for n in range(1, terms // SHORTEST + 1) if terms % (n * STEP) == 0]
-    parts = next((n for n in fitting if n * tiles >= TILES), fitting[-1] if fitting else 1)
-    if parts == 1:
-        return
-    part, _ = cut(sketch, contraction.terms, terms // parts)
-    place, top = sketch.place(leaf.path), len(sketch.path(contraction.rows)) - 1
-    name = fresh_name(sketch.program, "p" + place.array[:20])
-    sketch.play("split_reduction", Place(place.array, place.number, len(leaf.scopes) - 1), name)
-    to_heap(sketch, name)
-    before, after = (scope.provenance for scope in _beside(sketch, part))
-    for each in (part, after):
-        for depth in range(len(sketch.path(each)) - 1, 0, -1):
-            path = sketch.path(each)
-            sketch.play("fission_scope", sketch.place(path[:depth]), sketch.place(path[: depth + 1]))
-    for each in (before, part):
-        lift(sketch, each, top)
-    k = len(buffer_named(sketch.program, name).dims) - 1
-    sketch.play("swap_dims", name, k - 1, k)
-    sketch.play("swap_dims", name, k - 2, k - 1)
-
-
-def _beside(sketch: Sketch, provenance: Provenance) -> tuple[Scope, Scope]:
-    """The scopes before and after one."""
-    path = sketch.path(provenance)
-    if path[-1] == 0:
-        raise NoSuchPlace("The partial results stand elsewhere.")
-    return (
-        scope_of(sketch.program, (*path[:-1], path[-1] - 1)),
-        scope_of(sketch.program, (*path[:-1], path[-1] + 1)),
-    )
+def _find(sketch: Sketch, operation: Provenance) -> Product:
+    return find_product(sketch, operation, TILE, TILE, STEP)
 
 
 @dataclass(frozen=True)
@@ -130,10 +54,9 @@ class _Share:
 
 
 def _tile(sketch: Sketch, operation: Provenance) -> None:
+    join_with_start(sketch, operation, _find(sketch, operation).columns)
     contraction = _find(sketch, operation)
-    join_with_start(sketch, operation, contraction.columns)
-    contraction = _find(sketch, operation)
-    array = _leaf(sketch, operation).op.target.array
+    array = product_leaf(sketch, operation).op.target.array
     # Blocks of results, and their sums in a buffer of their own.
     rows_outer, rows = cut(sketch, contraction.rows, TILE)
     block, columns = cut(sketch, contraction.columns, TILE)
@@ -197,7 +120,7 @@ def _split_sums(sketch: Sketch, sums: str, k: int) -> None:
     sketch.play("swap_dims", sums, k + 2, k + 3)
 
 
-def _panels(sketch: Sketch, contraction: _Product, terms: Provenance) -> tuple[str, str]:
+def _panels(sketch: Sketch, contraction: Product, terms: Provenance) -> tuple[str, str]:
     names = []
     for access in (contraction.right, contraction.left):
         names.append(fresh_name(sketch.program, access.array + "p"))
@@ -205,7 +128,7 @@ def _panels(sketch: Sketch, contraction: _Product, terms: Provenance) -> tuple[s
     return names[1], names[0]
 
 
-def _copy_left(sketch: Sketch, contraction: _Product, panel: str, register: str) -> _Share:
+def _copy_left(sketch: Sketch, contraction: Product, panel: str, register: str) -> _Share:
     """64 rows by 16 terms: a thread reads 4 terms of 4 rows, each by one access; stored transposed."""
     rows, terms = scopes_of(sketch, panel, 2)
     four, threads = cut(sketch, rows, STEP)

@@ -178,6 +178,9 @@ INLINE {element} {element}_convert({integers} b) {{ return ({element})b; }}
 """
     if element == "f32":
         text += """\
+INLINE f32 f32_tf32(f32 x) {
+    return x != x ? x : f32_from_bits((i32)(((u32)f32_bits(x) + 0x1000) & 0xffffe000));
+}
 /* p * 2**n; the integer n is also t - 1.5*2**23. Two factors reach infinity and the denormals. */
 INLINE f32 f32_scale(f32 p, f32 n, f32 t) {
     i32 k = f32_bits(t) - 0x4b400000, h = k >> 1;
@@ -293,6 +296,7 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
     text += _by_lanes(name, element, lanes, "fmod", "xy")
     masked = None
     if element == "f32":
+        text += _by_lanes(name, element, lanes, "tf32")
         one = f"(void)t;\n    return __builtin_ia32_scalefps{bits}_mask(p, n, p, -1{tail};"
         plain = (
             f"(void)n;\n    {integers} k = ({integers})t - 0x4b400000, h = k >> 1;\n"

@@ -16,7 +16,7 @@ from dojo_core.targets.backend import Words
 from dojo_core.targets.gpu.backend import PLAY, GpuBackend
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.feedback import Feedback, NoFeedback, summary
-from dojo_core.targets.gpu.limits import GpuTarget, gpu
+from dojo_core.targets.gpu.limits import TENSOR_CORES, GpuTarget, gpu
 
 if TYPE_CHECKING:
     from dojo_core.measure.records import Records
@@ -40,7 +40,7 @@ class Cuda(GpuBackend):
 
     @cached_property
     def limits(self) -> GpuTarget:
-        return gpu(self.name, self.words.title, warp=32)
+        return gpu(self.name, self.words.title, warp=32, more_marks=TENSOR_CORES)
 
     def feedback(self, code: GpuCode) -> Feedback | NoFeedback:
         from dojo_core.targets.cuda.build import feedback

@@ -44,6 +44,7 @@ PRODUCTS = {
     "library": ("matmul", "bmm"), "library-tf32": ("matmul", "bmm"),
     "torch-tf32": ("matmul", "bmm", "conv", "swiglu"),
 }  # fmt: skip
+IN_TF32 = ("torch-tf32", "library-tf32")  # what programs of the policy tf32 are compared with
 DEFAULTS = "PyTorch's own settings: TF32 off for matrix products, on for convolutions (cuDNN)."
 START_SECONDS, ROW_SECONDS = 120.0, 120.0  # to load PyTorch; to compile a row, or for its samples
 
@@ -124,7 +125,8 @@ def run_gpu_bench(
     if rows and all(row.status != "ok" for row in rows):
         raise BenchFailed(f"Our {rows[-1].entry} of {game.title} is not measurable: {rows[-1].message}")
     named = [n for n in against if game.kernel in PRODUCTS.get(n, (game.kernel,))]
-    others = [Row(n, ROWS[n][0], False, apart=ROWS[n][1]) for n in named]
+    tf32 = game.policy == "tf32"  # then those with TF32 on are what is compared with
+    others = [Row(n, ROWS[n][0], False, apart=ROWS[n][1] != tf32) for n in named]
     copies: list[list[float]] = []
     disturbed: set[int] = set()
     shape = kernels.get(game.kernel or "").shape(game.shape)
@@ -164,10 +166,10 @@ def run_gpu_bench(
     with records_or_own(records) as known:
         name = f"copy: {size} bytes, {'cold' if cold else 'warm'}"
         copied = known.lower_limit(device.fingerprint, Limit(name, min(map(min, copies)) / 1e9, MEASURED))
-        lowered = known.limit(device.fingerprint, f"kernel: {game.start.hash}")
+        lowered = None if tf32 else known.limit(device.fingerprint, f"kernel: {game.start.hash}")
     roofline = Roofline(
         memory_seconds=copied.seconds,
-        arithmetic_seconds=flops / device.flops,
+        arithmetic_seconds=0.0 if tf32 else flops / device.flops,  # whose peak is not that of tensor cores
         bytes=size,
         flops=flops,
         pattern="a copy of as many bytes within the device",
@@ -178,7 +180,7 @@ def run_gpu_bench(
     for row in rows + others:
         if not row.apart:
             roofline = roofline.beaten(row.least, f"{row.name} ({game.title})")
-    if roofline.reached:
+    if roofline.reached and not tf32:
         with records_or_own(records) as known:
             limit = Limit(f"kernel: {game.start.hash}", roofline.seconds, roofline.reached)
             known.lower_limit(device.fingerprint, limit)

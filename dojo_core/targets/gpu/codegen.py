@@ -28,6 +28,7 @@ from dojo_core.program.functions import IDENTITY, LARGEST
 from dojo_core.program.gpu import (
     PRIVATE,
     Kernel,
+    holds,
     is_warp_reduction,
     kernels,
     lanes,
@@ -43,6 +44,7 @@ from dojo_core.targets.gpu.barriers import Barriers, barriers
 from dojo_core.targets.gpu.code import GpuCode, HostLoop, Launch, Pointer, Step
 from dojo_core.targets.gpu.conditions import direct, looked_up, without_thread_dims
 from dojo_core.targets.gpu.prelude import ERROR_BOUNDS, F64_ERROR_BOUND, prelude
+from dojo_core.targets.gpu.tensor_cores import Tile, tile
 
 ALIGNMENT = 256  # bytes: what device allocations have
 MAX_LINES = 8192
@@ -171,11 +173,14 @@ class _Generator:
         touched = {a.array for leaf in inside for a in (leaf.op.target, *leaf.op.reads, *leaf.op.prefetches)}
         written = {program.buffer_of[leaf.op.target.array].name for leaf in inside}
         arguments = [b for b in program.buffers if b.name in pointers and touched & set(b.arrays)]
+        # What is known to be read alone is loaded when the compiler likes, behind a barrier that stands behind it,
+        # too; what tensor cores need next is to be on its way while they have this.
+        read_only = "" if holds(program.node(kernel.path), "m") else "__restrict__ "
         parameters = []
         for buffer in arguments:
             kind, name = c_type(buffer.dtype), self.names[buffer.name]
             parameters.append(
-                f"{kind} *{name}" if buffer.name in written else f"const {kind} *__restrict__ {name}"
+                f"{kind} *{name}" if buffer.name in written else f"const {kind} *{read_only}{name}"
             )
         parameters += [f"int i{depth}" for depth in range(len(kernel.host))]
         if kernel.mapped:
@@ -296,6 +301,8 @@ class _Generator:
             self._iterator(depth, "lane", path, indent + 1)
             self._body(node.body, path, above, indent + 1)
             self._line("}", path, indent)
+        elif node.mark == "m":
+            self._tile(node, path, scopes, indent)
         else:
             if node.mark == "u":
                 self._line("#pragma unroll", path, indent)
@@ -525,6 +532,21 @@ class _Generator:
         done = self._combined(op.accumulate, buffer.dtype, place, "part")
         mine = [] if buffer.location in PRIVATE else ["lane == 0"]
         self._guarded_lines(mine, [done], path, indent + 1)
+        self._line("}", path, indent)
+
+    def _tile(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        """A warp's tile: what a thread holds of the results, and what it brings of the operands."""
+        found = tile(self.program, scope, path, scopes, "reassoc")
+        assert isinstance(found, Tile)  # V3
+        self._explain(found.op, (*path, 0, 0, 0), indent)
+        results = [self._place(found.result(row, column), scopes) for row in (0, 1) for column in (0, 1)]
+        left = [self._place(found.left_term(row, term), scopes) for term in (0, 1) for row in (0, 1)]
+        right = [self._place(found.right_term(term), scopes) for term in (0, 1)]
+        self._line("{", path, indent)
+        self._line(f"f32 tile[4] = {{{', '.join(results)}}};", path, indent + 1)
+        self._line(f"mma_tf32(tile, {', '.join([*left, *right])});", path, indent + 1)
+        for number, place in enumerate(results):
+            self._line(f"{place} = tile[{number}];", path, indent + 1)
         self._line("}", path, indent)
 
     def _combined(self, accumulate: str, dtype: str, place: str, value: str) -> str:

@@ -29,6 +29,7 @@ from dojo_core.program.reaching import accesses_of
 from dojo_core.program.tables import Indirect, affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Buffer, Leaf, Path, Program, Scope, walk
 from dojo_core.program.validity import Fault, owner_path
+from dojo_core.targets.gpu.tensor_cores import tile
 
 if TYPE_CHECKING:
     from dojo_core.targets.gpu.limits import GpuTarget
@@ -41,6 +42,10 @@ def gpu_fault(program: Program, target: GpuTarget, policy: str) -> Fault | None:
             fault = _PLACES[node.mark](node, path, above, target)
             if fault is not None:
                 return fault
+        if isinstance(node, Scope) and node.mark == "m":
+            found = tile(program, node, path, above, policy)
+            if isinstance(found, Fault):
+                return found
     return next(_faults(program, target, policy), None)
 
 

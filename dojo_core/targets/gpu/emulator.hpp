@@ -39,6 +39,8 @@
 #define __shfl_xor_sync(mask, value, lanes) dojo::shuffle(value, lanes, __LINE__)
 #define __shfl_xor(value, lanes) dojo::shuffle(value, lanes, __LINE__)
 
+#define mma_tf32(...) dojo::multiply(__VA_ARGS__, __LINE__)
+
 struct dojo_index { unsigned x; };
 static dojo_index threadIdx, blockIdx;
 struct __align__(16) float4 { float x, y, z, w; };
@@ -136,6 +138,32 @@ template <class T> static T shuffle(T value, int mask, int line) {
     return value;
 }
 
+// What mma.sync.m16n8k8 adds to a tile of 16 x 8 results, four a lane: the bits that TF32 has not are cut off, and a
+// product of two such numbers is exact.
+static void multiply(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1, int line) {
+    static float brought[2][MOST][6];
+    Thread &me = threads[current];
+    int self = current, first = self / 32 * 32, row = self % 32 / 4, column = self % 4 * 2;
+    int parity = me.parity ^= 1;
+    float own[6] = {a0, a1, a2, a3, b0, b1};
+    for (int k = 0; k < 6; ++k) {
+        unsigned bits;
+        memcpy(&bits, &own[k], sizeof bits);
+        bits &= 0xffffe000;
+        memcpy(&brought[parity][self][k], &bits, sizeof bits);
+    }
+    wait(SHUFFLE, line);
+    if (first + 32 > count) return fault("Thread %d multiplies with a warp that is not whole.", self);
+    for (int cell = 0; cell < 4; ++cell) {
+        double sum = d[cell];
+        for (int term = 0; term < 8; ++term) {
+            int left = first + row * 4 + term % 4, right = first + (column + cell % 2) * 4 + term % 4;
+            sum += (double)brought[parity][left][cell / 2 + term / 4 * 2] * brought[parity][right][4 + term / 4];
+        }
+        d[cell] = (float)sum;
+    }
+}
+
 static void entry() {
     body(arguments);
     threads[current].state = DONE;
@@ -169,19 +197,19 @@ static const int *ordered(int n, unsigned way) {
     return numbers;
 }
 
-// Lets those go on that wait together: a warp, or the whole block. False: nobody can.
-static bool release() {
-    bool any = false;
-    for (int first = 0; first < count; first += warp) {
-        int last = first + warp < count ? first + warp : count;
+// Lets those go on that wait together: a warp, the first by the order, so that it runs ahead of the others as far as
+// barriers let it; or the whole block. False: nobody can.
+static bool release(unsigned way) {
+    const int warps = (count + warp - 1) / warp, *order = ordered(warps, way);
+    for (int k = 0; k < warps; ++k) {
+        int first = order[k] * warp, last = first + warp < count ? first + warp : count;
         Thread &one = threads[first];
         bool alike = one.state == WARP || one.state == SHUFFLE;
         for (int k = first; k < last; ++k) alike &= threads[k].state == one.state && threads[k].line == one.line;
         if (!alike) continue;
-        any = true;
         for (int k = first; k < last; ++k) threads[k].state = READY;
+        return true;
     }
-    if (any) return true;
     for (int k = 0; k < count; ++k)
         if (threads[k].state != BLOCK || threads[k].line != threads[0].line) return false;
     for (int k = 0; k < count; ++k) threads[k].state = READY;
@@ -198,7 +226,7 @@ static void block_with_barriers(unsigned way) {
         }
         for (int k = 0; k < count; ++k) done += threads[k].state == DONE;
         if (done == count) return;
-        if (!release()) {
+        if (!release(way)) {
             for (int k = 0; k < count; ++k)
                 if (threads[k].state != DONE)
                     return fault("Thread %d of block %u waits at a barrier that others never reach.", k, blockIdx.x);

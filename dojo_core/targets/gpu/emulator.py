@@ -86,7 +86,7 @@ def _kinds(kernels: str, symbol: str) -> list[str]:
 
 def _waits(kernels: str, symbol: str) -> bool:
     text = _kernel(kernels, symbol)
-    return "__sync" in text or "SHUFFLE" in text
+    return "__sync" in text or "SHUFFLE" in text or "mma_tf32(" in text
 
 
 def build_emulated(

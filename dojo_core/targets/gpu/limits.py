@@ -12,6 +12,7 @@ from dojo_core.program.validity import Fault
 # 16 bytes a thread is the widest access of both families; dtypes without arithmetic have no vectors.
 VECTOR_WIDTHS = {"f32": (4, 2), "f64": (2,), "i32": (4, 2), "i64": (2,), "u32": (4, 2), "u64": (2,)}
 MARKS = frozenset("uvgbw")
+TENSOR_CORES = "m"
 LOCATIONS = ("heap", "shared", "local", "stack")
 
 
@@ -49,13 +50,13 @@ class GpuTarget(Target):
         return "heap" if not above or holds(above[-1], "g") else "stack"
 
 
-def gpu(name: str, title: str, warp: int) -> GpuTarget:
-    """A GPU target with the limits that all devices of today share."""
+def gpu(name: str, title: str, warp: int, more_marks: str = "") -> GpuTarget:
+    """A GPU target with the limits that all devices of today share; ``more_marks``: those that some know."""
     return GpuTarget(
         name=name,
         title=title,
         vector_widths=VECTOR_WIDTHS,
-        marks=MARKS,
+        marks=MARKS | set(more_marks),
         locations=LOCATIONS,
         stack_bytes=64 * 1024,  # devices allow 512 KiB of local memory a thread; what is used is slow
         register_cells=255,  # 32-bit registers of a thread

@@ -101,6 +101,33 @@ DEVICE void prefetch(const void *base, i64 bytes) {
 }
 """
 
+_TF32 = """\
+DEVICE f32 f32_tf32(f32 x) {
+#ifdef __CUDA_ARCH__
+    u32 bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return __uint_as_float(bits);
+#else
+    union { f32 x; u32 bits; } u = {x};
+    u.bits = (u.bits + 0x1000) & 0xffffe000;
+    return x != x ? x : u.x;
+#endif
+}
+"""
+
+# The emulator has an instruction of its own.
+_MMA_TF32 = """\
+#ifndef DOJO_EMULATOR
+DEVICE void mma_tf32(f32 (&d)[4], f32 a0, f32 a1, f32 a2, f32 a3, f32 b0, f32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)),
+                   "r"(__float_as_uint(a3)), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+}
+#endif
+"""
+
 CUDA_HEAD = """\
 #define DEVICE static __device__ __forceinline__
 #define SHUFFLE_XOR(value, mask) __shfl_xor_sync(0xffffffffu, value, mask)
@@ -199,6 +226,8 @@ def _function(dtype: str, name: str) -> str:
         return f"{head}({dtype} a, {dtype} b) {{ return {ordered}; }}\n"
     if name in ("pow", "fmod"):
         return f"{head}({dtype} x, {dtype} y) {{ return {name}{suffix}(x, y); }}\n"
+    if name == "tf32":
+        return _TF32
     if name in ("isnan", "isinf"):
         test = "x != x" if name == "isnan" else f"fabs{suffix}(x) > {LARGEST[dtype]}"
         return f"DEVICE int {dtype}_{name}({dtype} x) {{ return {test}; }}\n"
@@ -272,6 +301,8 @@ def prelude(kernels: str, dialect: str) -> str:
     calls = [(d, n) for d, n in calls if not _KEY_CALL.fullmatch(f"{d}_{n}")]
     parts += [_function(d, n) for d, n in calls if d not in INTEGERS or n.startswith("from_")]
     parts += _storage(kernels)
+    if "mma_tf32(" in kernels:
+        parts.append(_MMA_TF32)
     if "prefetch(" in kernels:
         parts.append(_PREFETCH)
     return "".join(parts)
