@@ -27,6 +27,8 @@ from dojo_core.targets.registry import backend
 from tests import oracle
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 
 def game(kernel: str = "softmax", shape: tuple[int, ...] = (8, 32)) -> Game:
     return Game.new(kernels.get(kernel).program(shape), kernel, "x".join(map(str, shape)))

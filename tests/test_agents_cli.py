@@ -10,6 +10,8 @@ from agents.cli import app
 from dojo_core.game import Game
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):

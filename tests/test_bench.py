@@ -32,6 +32,8 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((ROOT / "dojo_core/bench/schema.json").read_text())
 

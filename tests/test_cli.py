@@ -24,6 +24,8 @@ from dojo_core.version import version
 from tests.homes import with_objects
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 ROOT = Path(__file__).resolve().parent.parent
 WITH_AN_EXAMPLE = (
     "kernels",

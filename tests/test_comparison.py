@@ -18,6 +18,8 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 
 def curve(agent: str, seed: int, *bests: float, kernel: str = "k") -> Curve:
     points = tuple(Point(n, n * 2.0, best) for n, best in enumerate(bests, 1))

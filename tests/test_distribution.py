@@ -28,28 +28,22 @@ def test_nothing_is_imported_from_the_checkout(installed: Installed) -> None:
         installed.run("python", "-c", f"open({str(ROOT / 'pyproject.toml')!r})")
 
 
-def test_it_plays_teaches_exports_and_searches(installed: Installed) -> None:
+def test_it_plays_teaches_exports_searches_and_measures_with_its_own_modules(installed: Installed) -> None:
     assert installed.run("dojo", "--version").startswith("dojo ")
-    played, lessons, exported, tuned = said(
+    played, lessons, exported, tuned, timed, emulated, benched = said(
         installed,
         "play|relu|--line|relu",
         "lesson|list",
         "export|relu|--shape|64x64|--to|fast",
         "tune|relu|--shape|64x64|--agent|random-edges|--budget|2|--json",
+        "time|relu|--shape|64x64|--json",
+        "time|relu|--shape|4x64|--target|snitch|--json",
+        "bench|relu|--shape|64x64|--against|hand|--rounds|1",
     )
     assert ":v y[" in played.out
     assert "01-scopes" in lessons.out
     assert exported.code == 0 and (installed.place / "fast" / "pyproject.toml").is_file()
     assert [json.loads(line)["status"] for line in tuned.out.splitlines()][:2] == ["ok", "ok"]
-
-
-def test_it_measures_with_its_own_modules(installed: Installed) -> None:
-    timed, emulated, benched = said(
-        installed,
-        "time|relu|--shape|64x64|--json",
-        "time|relu|--shape|4x64|--target|snitch|--json",
-        "bench|relu|--shape|64x64|--against|hand|--rounds|1",
-    )
     [entry] = json.loads(timed.out)
     assert entry["status"] == "ok" and entry["seconds"] > 0
     [cycles] = json.loads(emulated.out)

@@ -23,6 +23,8 @@ from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.records import Records
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 ROOT = Path(__file__).resolve().parent.parent
 TAKING_TURNS = """
 import json, time

@@ -51,6 +51,8 @@ from dojo_core.targets.cpu.limits import cpu, narrower
 from dojo_core.targets.cpu.processor import host, known
 from tests.compiled import random_inputs, run_program
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 USED = Path(__file__).parent / "exported"
 LANES = cpu().vector_widths["f32"][0]
 PAIR = """\

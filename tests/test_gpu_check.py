@@ -24,6 +24,8 @@ from dojo_core.targets.hip import build as hip
 from tests.emulated import code_of
 from tests.test_gpu_codegen import program_named
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 MOVES = ("map_grid y@0", "split_scope y@1 4", "vectorize y@2", "map_block y@1")
 
 

@@ -14,6 +14,8 @@ from dojo_core.measure.worst_pool import make_worst_pool
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.measurer import Measurer
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 
 def drawn(program, seed=0):
     """The inputs of each set of worst ones."""

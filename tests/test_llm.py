@@ -33,6 +33,8 @@ from dojo_core.targets.cpu.measurer import Measurer
 from pages.watch.lanes import Lane, Look, shown
 from tests.language_models import Reply, said, standing
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 KEY = "sk-stand-in-0123456789"
 FUSE = ("join_scopes m@0", "join_scopes d@0", "reuse_dims d 0")
 

@@ -15,6 +15,8 @@ from agents.cli import app
 from dojo_core.graph import trial
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 BLOCK = re.compile(r"^```(python)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOWEST = "matmul_add_relu"
 

@@ -22,6 +22,8 @@ from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.measurer import Measurer
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 TWO = """
 Relu = [{ inputs = ["x 8x64"] }]
 Softmax = [{ inputs = ["x 4x32"], axis = -1 }, { inputs = ["x 2x3x16"], axis = -1 }]

@@ -30,6 +30,8 @@ from dojo_core.service.events import client_name, sound
 from dojo_core.service.library import _summary
 from dojo_core.study.times import read_times
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 NESTED = "[" * 100_000
 HOSTILE = [
     NESTED,

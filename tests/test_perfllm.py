@@ -22,6 +22,8 @@ from agents.trail import Trail
 from dojo_core import kernels, legal_moves
 from dojo_core.game import Game
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 SMALL = Settings(
     encoder=EncoderSettings("bag"),
     hidden=32,

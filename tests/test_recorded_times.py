@@ -31,6 +31,8 @@ from tests.homes import with_objects
 from tests.stand_ins import Bench
 from tests.test_roofline import stored
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 DAY = 86_400.0
 START = kernels.get("relu").program((8, 64))
 

@@ -1,14 +1,17 @@
 # ruff: noqa: E501  (before and after stand side by side)
 """The text form: round trip, canonical printing, and errors that a person can act on."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from lark.parsers.lalr_analysis import Shift
 
 from dojo_core import TextError, parse
 from dojo_core.program.expressions import RESERVED
 from dojo_core.program.functions import FUNCTIONS
+from dojo_core.program.line_parser import STARTS, TABLE, built, line_parser, table
 from dojo_core.program.tree import DTYPE_BYTES
 from tests.fuzz import fuzz
 
@@ -34,6 +37,33 @@ s f32 [24576] heap
 
 def with_line(line: str, buffers: str = "x f32 [4, 8] heap\ny f32 [4, 8] heap\nt f32 [4, 8] heap") -> str:
     return f"kernel k\nin x\nout y\n{buffers}\n{line}\n"
+
+
+def test_the_table_that_ships_is_the_grammar_s():
+    """Both automata step by step, as their states are numbered anew each time that a table is made."""
+    again = "python -m dojo_core.program.line_parser writes it anew"
+    fresh = built()
+    assert json.loads(TABLE.read_text())["of"] == table(fresh)["of"], again
+    ours, theirs = (parser.parser.parser._parse_table for parser in (line_parser(), fresh))
+    seen: dict[int, int] = {}
+    waiting = [(ours.start_states[start], theirs.start_states[start]) for start in STARTS]
+    while waiting:
+        mine, its = waiting.pop()
+        if mine in seen:
+            assert seen[mine] == its, again
+            continue
+        seen[mine] = its
+        assert ours.states[mine].keys() == theirs.states[its].keys(), again
+        for token, (action, argument) in ours.states[mine].items():
+            same, expected = theirs.states[its][token]
+            assert action is same, again
+            if action is Shift:
+                waiting.append((argument, expected))
+            else:
+                assert argument == expected, again
+    assert len(seen) == len(ours.states) == len(theirs.states)
+    assert ours.end_states.keys() == theirs.end_states.keys()
+    assert all(seen[ours.end_states[start]] == theirs.end_states[start] for start in STARTS), again
 
 
 def test_canonical_text_is_a_fixed_point():

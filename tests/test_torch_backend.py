@@ -16,6 +16,8 @@ from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.primitives import Builder, elementwise
 from tests.homes import with_objects
 
+pytestmark = pytest.mark.usefixtures("kept_workers")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def backend():

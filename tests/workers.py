@@ -10,6 +10,7 @@ from dojo_core.measure import trial
 from dojo_core.measure.machine import Machine
 from dojo_core.measure.process import WorkerProcess
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.gpu.check import Checker
 
 
 @pytest.fixture(scope="session")
@@ -22,18 +23,24 @@ def idle_workers() -> Iterator[list[WorkerProcess]]:
 
 @pytest.fixture
 def kept_workers(idle_workers: list[WorkerProcess], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A measurer that is closed leaves its worker to the next one, which has it draw and judge everything
-    anew. A worker that a kernel ended or spoilt is replaced as ever."""
+    """What is closed, a measurer or a checker of GPU programs, leaves its worker to the next one, which has
+    it draw and judge everything anew. A worker that a kernel ended or spoilt is replaced as ever."""
 
     def taken(machine: Machine) -> WorkerProcess:
-        return idle_workers.pop() if idle_workers else WorkerProcess(machine)
+        while idle_workers:
+            worker = idle_workers.pop()
+            if worker._process.poll() is None:
+                return worker
+            worker.kill()
+        return WorkerProcess(machine)
 
-    def close(measurer: Measurer) -> None:
-        trials = measurer._trials
+    def close(measures: Measurer | Checker) -> None:
+        trials = measures._trials
         if trials._worker is not None:
             trials._worker.drawn = trials._worker.prepared = None
             idle_workers.append(trials._worker)
             trials._worker = None
 
     monkeypatch.setattr(trial, "WorkerProcess", taken)
-    monkeypatch.setattr(Measurer, "close", close)
+    for measures in (Measurer, Checker):
+        monkeypatch.setattr(measures, "close", close)

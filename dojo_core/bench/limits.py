@@ -23,16 +23,18 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dojo_core.files import write_text
-from dojo_core.kernels.kernel import Shape
 from dojo_core.measure.compiler import the_compiler
 from dojo_core.measure.load import Gauge
 from dojo_core.program.tree import DTYPE_BYTES
 from dojo_core.system import in_huge_pages
+
+if TYPE_CHECKING:
+    from dojo_core.kernels.kernel import Shape  # which the process that measures would start with
 
 NEGLIGIBLE = 0.01  # of a pattern's bytes: smaller arrays are left out, which makes the limit harder to reach
 SHORTEST_SAMPLE_NS = 50_000.0

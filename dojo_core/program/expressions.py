@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path as FilePath
+from functools import lru_cache
 from typing import Any, NoReturn
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from dojo_core.program.affine import Affine
 from dojo_core.program.functions import FUNCTIONS, LARGEST
+from dojo_core.program.line_parser import line_parser
 from dojo_core.program.tables import Index, IndexArray, Indirect, Lookup, Table, plus
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Dim, Leaf, Number, Operand, Program
 from dojo_core.spelling import meant
@@ -59,21 +59,13 @@ class Call:
 Value = Operand | Indirect | Call  # of an expression while it is read; Indirect stays in an index
 
 
-@cache
-def _lark() -> Lark:
-    grammar = FilePath(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar, parser="lalr", start=["names", "buffer", "operation", "access"], propagate_positions=True
-    )
-
-
 SHORT = 400  # characters of a line whose tree is remembered
 
 
 @lru_cache(maxsize=2_000)
 def _remembered(start: str, text: str) -> Tree[Token]:
     """Most lines stay as they are from one text to the next; a tree is only read, never changed."""
-    return _lark().parse(text, start=start)
+    return line_parser().parse(text, start=start)
 
 
 class LineReader:
@@ -102,7 +94,7 @@ class LineReader:
             self.fail(f"a line of {len(line)} characters", f"A line has {LINE} at most.")
         try:
             text = line[offset:]
-            tree = _remembered(start, text) if len(text) < SHORT else _lark().parse(text, start=start)
+            tree = _remembered(start, text) if len(text) < SHORT else line_parser().parse(text, start=start)
             # Reading a tree recurses; a short line cannot be too deep for that.
             if len(line) > DEEP and _is_deep(tree):
                 self.fail("an expression of too many parts", ONE_FUNCTION)

@@ -206,7 +206,7 @@ class Comparison:
         return f"{self.form} {self.relation} {self.bound}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Op:
     """``target (accumulate)= function(operands) if guard marks``: one instruction.
 
@@ -226,22 +226,22 @@ class Op:
     stream_load: bool = False
     provenance: Provenance = field(default=Provenance(), compare=False)
 
-    @property
+    @derived
     def sources(self) -> tuple[Access, ...]:
         """The accesses that are operands."""
         return tuple([o for o in self.operands if isinstance(o, Access)])
 
-    @property
+    @derived
     def elements(self) -> tuple[Access, ...]:
         """What it names: the target, then the accesses that are operands."""
         return (self.target, *self.sources)
 
-    @property
+    @derived
     def indirect(self) -> bool:
         """Does an index of what it names go through a table or an array?"""
         return Indirect in [type(form) for access in self.elements for form in access.index]
 
-    @property
+    @derived
     def reads(self) -> tuple[Access, ...]:
         """All that is read: the operands, then what their indices and the target's are read from; an
         accumulation reads its target besides."""
