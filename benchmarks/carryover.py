@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.agent import Budget, Proposals, Task
-from agents.passes import pass_moves
+from agents.expert import expert_seconds
 from agents.perfllm.across.guides import Guide, Kinds
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed, told
 from agents.perfllm.across.problem import Problem, spend
@@ -37,7 +37,6 @@ from benchmarks.perfllm_report import interval
 from benchmarks.sections import fill
 from dojo_core.cli.records import opened
 from dojo_core.files import write_text
-from dojo_core.game import Game
 from dojo_core.targets.cpu.measurer import Measurer
 
 FOLDS = Path(__file__).with_suffix(".toml")
@@ -147,6 +146,7 @@ def _tried(
         for kernel in fold.left_out:
             game = game_of(kernel, shapes[kernel], options.target)
             expert = expert_seconds(game, timing)
+            assert expert is not None, f"the heuristic pass has no time on {kernel}"
             for player in options.players:
                 # Neither the same player blind nor an agent hangs on what a fold taught.
                 of_fold = player in OF_FOLD
@@ -173,13 +173,6 @@ def _tried(
                     "best": [best[min(n, len(best)) - 1] for n in BUDGETS],
                     "cpu_seconds": round(time.process_time() - began, 1),
                 }  # fmt: skip
-
-
-def expert_seconds(game: Game, timing: Timing) -> float:
-    """What the target's heuristic pass comes to."""
-    problem = Problem(game, timing)
-    [seconds] = problem.seconds([problem.start.played(pass_moves(game, "heuristic"))])
-    return seconds
 
 
 def _identity(run: Run) -> tuple[Any, ...]:

@@ -42,6 +42,22 @@ class Learned:
         ]
         return {"words": self.words, "stop": None if self.stop is None else round(self.stop, 4), "moves": rows}
 
+    @staticmethod
+    def of_json(data: Json) -> Learned:
+        """Of ``as_json`` with changes. Raises KeyError, TypeError or ValueError where it is none."""
+        return Learned(
+            str(data["words"]),
+            float(data["stop"]),
+            tuple(
+                LearnedMove(
+                    str(each["move"]),
+                    float(each["probability"]),
+                    tuple((str(sign), str(line)) for sign, line in each["changes"]),
+                )
+                for each in data["moves"]
+            ),
+        )
+
 
 # Asks a policy about a game's cursor; takes seconds the first time, and some tenths from then on.
 AskPolicy = Callable[[Game], Learned]
