@@ -1,4 +1,4 @@
-"""What an expert makes of a kernel: the target's heuristic pass, from the start of a game, on the same clock."""
+"""What an expert makes of a kernel: the target's heuristic pass, from a game's start, on the same clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,5 @@ def expert_seconds(game: Game, timing: Timing) -> float | None:
     begun = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
     trail = Trail.at(begun).played(pass_moves(begun, EXPERT))
     lines = {trail.program.hash: "\n".join(map(str, trail.moves))}
-    [measured] = timing.measure(
-        Task(begun).workload, [trail.program], lines, Effort.QUICK, lambda: False
-    )
+    [measured] = timing.measure(Task(begun).workload, [trail.program], lines, Effort.QUICK, lambda: False)
     return measured.seconds if measured.verified else None

@@ -17,7 +17,6 @@ from pathlib import Path
 from agents.agent import FOUND_NOTHING, Budget, Control, PlayerFailed
 from agents.expert import EXPERT, expert_seconds
 from agents.jobs.journal import Journal, JournalBusy, Writer, event_line
-from agents.jobs.spec import JobSpec
 from agents.outside import told
 from agents.players import agent_named
 from agents.run_log import RunBusy

@@ -3,9 +3,9 @@ agents.jobs.record_policy LOOP KERNEL SHAPE`` (see --help). LOOP is the folder o
 --library``, or of ``benchmarks.carryover``, that has not learned on the kernel.
 
 Three recordings: KERNEL-learned and KERNEL-unguided, the policy at play and the same search without what was
-learned, side by side at one budget; KERNEL-line, the best line that the policy found, move by move. The first
-and the last tell what the policy said of each program. Where times are a model's, the same command gives the
-same recordings, whatever else the machine does.
+learned, side by side at one budget; KERNEL-line, the best line that the policy found, move by move. Each
+tells what the policy said of each program. Where times are a model's, the same command records the same moves
+and times, whatever else the machine does.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ class Recorder:
         events = list(run(Task(self.game), agent, timing, Budget(budget), seed))
         lines = [journal.event_line(event, 0, number) for number, event in enumerate(events, 1)]
         spec = JobSpec.of(self.game, agent.name, seed, budget, beside=beside)
-        asked = events if agent.name == GUIDED else []
-        trails = {event.program.hash: Trail.at(self.game).played(event.line) for event in asked}
+        trails = {event.program.hash: Trail.at(self.game).played(event.line) for event in events}
         learned = {program: self.said(trail) for program, trail in trails.items()}
         self.write(name, spec, list(map(journal.read_entry, lines)), learned)
         return spec.id, events[-1]
@@ -118,7 +117,7 @@ def main() -> None:
     parser.add_argument("loop", type=Path)
     parser.add_argument("kernel")
     parser.add_argument("shape")
-    parser.add_argument("--budget", type=int, default=60)
+    parser.add_argument("--budget", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--into", type=Path, default=RECORDINGS)
     options = parser.parse_args()
@@ -137,15 +136,18 @@ def main() -> None:
         f"Measured on {where or this_machine().summary}, {datetime.now():%Y-%m-%d}. The policy "
         f"has learned on {len(kernels)} other kernels, never on {options.kernel}."
     )
-    with tempfile.TemporaryDirectory() as home, Records(Path(home) / "records.sqlite") as records:
-        with Measurer(records) as measurer:
-            words = familiar(options.kernel, options.shape, loop.problems)
-            recorder = Recorder(game, policy, words, measurer, options.into, source)
-            known, last = recorder.run(guided(policy), "learned", options.budget, options.seed)
-            recorder.run(AGENTS[UNGUIDED], "unguided", options.budget, options.seed, beside=known)
-            if last.best is None:
-                parser.error("The policy found no program that works.")
-            recorder.line(last.best.line)
+    with (
+        tempfile.TemporaryDirectory() as home,
+        Records(Path(home) / "records.sqlite") as records,
+        Measurer(records) as measurer,
+    ):
+        words = familiar(options.kernel, options.shape, loop.problems)
+        recorder = Recorder(game, policy, words, measurer, options.into, source)
+        known, last = recorder.run(guided(policy), "learned", options.budget, options.seed)
+        recorder.run(AGENTS[UNGUIDED], "unguided", options.budget, options.seed, beside=known)
+        if last.best is None:
+            parser.error("The policy found no program that works.")
+        recorder.line(last.best.line)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,11 @@ class Recording:
     source: str = ""
     expert: float | None = None
     learned: Mapping[str, Learned] = field(default_factory=dict)
+
+
+def told_by_move(entries: Sequence[Entry]) -> bool:
+    """Are they a line, move by move? Its start is no move, while that of a run is its first program."""
+    return bool(entries) and entries[0].evaluation == 0
 
 
 def shipped() -> list[Recording]:

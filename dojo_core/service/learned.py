@@ -40,7 +40,8 @@ class Learned:
             | ({"changes": [list(change) for change in each.changes]} if changes else {})
             for each in self.moves
         ]
-        return {"words": self.words, "stop": None if self.stop is None else round(self.stop, 4), "moves": rows}
+        stop = None if self.stop is None else round(self.stop, 4)
+        return {"words": self.words, "stop": stop, "moves": rows}
 
     @staticmethod
     def of_json(data: Json) -> Learned:

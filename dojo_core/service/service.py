@@ -110,9 +110,7 @@ class Service:
         if measure:
             self.queue.begin()
         self._games = Games(store, kernels, lines, local, measure)
-        self._attention = Attention(
-            self.queue, store, assemble, limits, advise, idle, profile, policy
-        )
+        self._attention = Attention(self.queue, store, assemble, limits, advise, idle, profile, policy)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once

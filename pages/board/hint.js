@@ -37,7 +37,7 @@ class Hints {
     return [...this.advised(), ...this.learned()];
   }
 
-  /** What a policy that has learned on other kernels would play: its likeliest moves, each to be played. */
+  /** What a learned policy would play: its likeliest moves, each to be played. */
   learned() {
     const { learned } = this.board.feed;
     if (!learned) return [];
@@ -48,7 +48,7 @@ class Hints {
       el("button", { class: "learned-move", type: "button", "data-learned": move, title: "Play it", onclick: () => this.pane.play(move), ...this.board.changing() },
         el("span", { class: "share" }, chance(probability)), el("code", {}, move)));
     return [
-      el("p", { class: "learned" }, head, el("span", { class: "quiet" }, `a policy of other kernels' good lines, and the probability that it gives each move. ${learned.words}`)),
+      el("p", { class: "learned" }, head, el("span", { class: "quiet" }, `from good lines of kernels: how likely each move is to be the next of one. ${learned.words}`)),
       el("ol", { class: "learned-moves", "aria-label": "What a learned policy would play" }, ...learned.moves.slice(0, LEARNED_SHOWN).map(row),
         el("li", { class: "quiet" }, el("span", { class: "share" }, chance(learned.stop)), "stop: no move is worth more")),
     ];

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from agents.jobs import JobRefused, JobSpec, JobView
-from agents.jobs.recording import Recording, shipped
+from agents.jobs.recording import BY_HAND, Recording, shipped, told_by_move
 from agents.jobs.spec import MOST_EVALUATIONS, MOST_SECONDS, TIMINGS
 from agents.players import KINDS, agent_groups
 from dojo_core.game import Game
@@ -149,6 +149,8 @@ def _recording(each: Recording, beside: Recording | None) -> None:
     text, play = st.columns([6, 1.6], vertical_alignment="center")
     count = len(each.entries)
     who = each.spec.agent if beside is None else f"{each.spec.agent} beside {beside.spec.agent}"
+    if told_by_move(each.entries) and who != BY_HAND:
+        who = f"a line of {who}, move by move"
     text.markdown(
         f"**{runs.plain(each.spec.title)}** · {runs.plain(who)} · {count} steps  \n{runs.plain(each.source)}"
     )

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import plotly.graph_objects as go
 
 from agents.jobs import Entry
-from agents.jobs.recording import BY_HAND
 from dojo_core.targets.registry import backend
 from pages.axes import log_ticks
 from pages.watch.lanes import Lane, heat_name, share, target_of, thoughts
@@ -99,7 +98,7 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
             x=[0, last], y=[expert, expert], mode="lines", line={"color": "#8a8f98", "dash": "dot"},
             name="the expert",
         )  # fmt: skip
-    what = "moves" if all(lane.spec.agent == BY_HAND for lane in lanes) else against
+    what = "moves" if all(lane.told_by_move for lane in lanes) else against
     _layout(figure, "Best so far", what, unit, yaxis_type="log")
     shown = [e.seconds * scale for lane in lanes for e in lane.entries if e.seconds]
     if shown:
@@ -203,6 +202,7 @@ def table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
     for lane in lanes:
         by_hash = {t.program: t for t, _, _ in thoughts(lane) if t.program != t.parent}
         for entry in lane.entries:
+            of_expert = lane.expert / entry.best if lane.expert and entry.best else None
             thought = by_hash.get(entry.hash)
             rows.append(
                 {
@@ -215,7 +215,7 @@ def table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
                     "outcome": entry.status.replace("_", " "),
                     "time": lane.time(entry.seconds),
                     "best so far": lane.time(entry.best),
-                    "of the expert's speed": share(lane.expert / entry.best) if lane.expert and entry.best else "",
+                    "of the expert's speed": "" if of_expert is None else share(of_expert),
                     "decision": "" if thought is None else thought.decision,
                     "chance": None if thought is None else thought.probability,
                     heat_name(lane): None if thought is None else thought.heat,

@@ -9,7 +9,7 @@ from typing import Any
 
 from agents.agent import Thought
 from agents.jobs import Entry, JobSpec, JobView
-from agents.jobs.recording import BY_HAND, Recording
+from agents.jobs.recording import BY_HAND, Recording, told_by_move
 from agents.outside import cost_text
 from dojo_core.game import Game
 from dojo_core.measure.speed import DRIFT_QUIET, SIGNS, apart
@@ -80,6 +80,10 @@ class Lane:
         return f"{short_name(self.spec.agent)}, seed {self.spec.seed}"
 
     @property
+    def told_by_move(self) -> bool:
+        return told_by_move(self.entries)
+
+    @property
     def best(self) -> Entry | None:
         if not self.entries or self.entries[-1].best is None:
             return None
@@ -128,8 +132,8 @@ def short_name(agent: str) -> str:
 
 def from_one_start(lanes: Sequence[Lane]) -> list[Lane]:
     """Runs beside each other that began from one program in the same clock, with one time of it for all, and
-    one of the expert's: that of the first that tells it. Their speed-ups compare then. Runs that were begun side by side share it
-    (agents/run_log.py)."""
+    one of the expert's: that of the first that tells it. Their speed-ups compare then. Runs that were begun
+    side by side share it (agents/run_log.py)."""
     alike = len({(lane.spec.timing, *_start(lane.spec.game)) for lane in lanes}) == 1
     times = (e.seconds for lane in lanes for e in lane.entries if e.seconds is not None and not e.moves)
     if not alike:
@@ -250,13 +254,13 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
     """Names, values and details of what stands on top."""
     spec, best, first = lane.spec, lane.best, lane.reference
     last = lane.entries[-1] if lane.entries else None
-    if spec.agent == BY_HAND:
+    if lane.told_by_move:
         done = last.evaluation if last is not None else 0
         count = ("Moves", f"{done}", f"of {spec.evaluations - 1}")
     else:
         count = ("Programs", f"{last.evaluation if last is not None else 0}", f"of {spec.evaluations}")
     rows = [count]
-    if spec.agent != BY_HAND:
+    if not lane.told_by_move:
         elapsed = last.elapsed if last is not None else 0.0
         rows.append(("Seconds", f"{elapsed:.0f}", f"of {spec.seconds:.0f}"))
     if (tokens := spent(lane)) is not None:
@@ -270,9 +274,11 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
             "" if gain is None else f"{ratio(gain)} {'fewer' if spec.timing == 'count' else 'faster'}",
         )
     )
-    if lane.expert and spec.agent != BY_HAND:
+    if lane.expert:
         reached = lane.expert / best.seconds if best is not None and best.seconds else None
-        rows.append(("Expert", lane.time(lane.expert), "" if reached is None else f"{share(reached)} reached"))
+        rows.append(
+            ("Expert", lane.time(lane.expert), "" if reached is None else f"{share(reached)} reached")
+        )
     if last is not None:
         outcome = lane.time(last.seconds) if last.seconds is not None else last.status.replace("_", " ")
         effect = first / last.seconds if first and last.seconds else None
@@ -406,8 +412,7 @@ def logged(lane: Lane, entry: Entry, parent: Entry | None, words: str = "") -> J
     first = lane.reference
     gain = first / entry.seconds if first and entry.seconds else None
     outcome = lane.time(entry.seconds) if entry.seconds is not None else entry.status.replace("_", " ")
-    by_hand = lane.spec.agent == BY_HAND
-    failed = entry.seconds is None and not by_hand
+    failed = entry.seconds is None and not lane.told_by_move
     label = "final" if entry.final else str(entry.evaluation)
     count = counted(len(entry.moves), "move")
     return {

@@ -1,5 +1,5 @@
-"""What a learned policy says of the programs that are looked at: as a recording tells it, or asked in a thread
-of its own, so that no page waits for a policy that is being loaded."""
+"""What a learned policy says of the programs that are looked at: as a recording tells it, or asked in a
+thread of its own, so that no page waits for a policy that is being loaded."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def _answer(text: str, moves: tuple[str, ...]) -> Learned | None:
 
 
 def shown(lane: Lane, entry: Entry | None, ply: int) -> Json | None:
-    """What is drawn of it beside a program: None where nothing is to be told, ``pending`` while it is asked."""
+    """What is drawn of it beside a program: None where there is nothing to tell, ``pending`` while it is
+    asked."""
     if entry is None:
         return None
     target = target_of(lane.spec.game)

@@ -76,5 +76,3 @@ def familiar(kernel: str | None, shape: str, seen: Iterable[tuple[str, str]]) ->
     if shape in shapes:
         return "It has learned on this kernel, in this shape."
     return f"It has learned on this kernel, as {' and '.join(shapes)}."
-
-

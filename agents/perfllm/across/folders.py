@@ -12,9 +12,11 @@ from typing import Any
 
 from dojo_core.bounded_json import NotJson, read_object
 from dojo_core.files import write_text
+from dojo_core.measure.places import data_directory
 
 Problem = tuple[str, str]  # a kernel and its shape
 EXPERTS = "experts.json"
+LIBRARY = "library-"  # how folders of ``dojo train --library`` begin that nobody named
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Told:
         if not with_expert or any(len(teacher.best) <= after for teacher in with_expert):
             return None
         return math.exp(statistics.fmean(math.log(t.fractions[after]) for t in with_expert))
+
+
+def libraries() -> Path:
+    """Where ``dojo train --library`` puts its runs."""
+    return data_directory() / "training"
 
 
 def told(folder: Path) -> Told:
