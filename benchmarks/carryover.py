@@ -224,8 +224,8 @@ def section(runs: Sequence[Run], file: Path) -> str:
         names = sorted({fold for fold, _, _ in taught})
         trainings = len({training for _, training, _ in taught})
         parts.append(
-            f"With {held_out.WORDS[scheme]} left out of what was learned on (folds {', '.join(names)}; training "
-            f"seeds: {trainings}; {len(kernels)} kernels; "
+            f"With {held_out.WORDS[scheme]} left out of what was learned on (folds {', '.join(names)}; "
+            f"training seeds: {trainings}; {len(kernels)} kernels; "
             f"{sum(taught.values()) / len(taught):,.0f} programs measured to learn in each). "
             "Fraction of the expert's speed, geometric mean over kernels, with its 95% interval:"
         )

@@ -1,4 +1,4 @@
-"""What a learned policy says of a position: the one that comes with the Dojo; to a player, and to a client."""
+"""What a learned policy says of a position: the one that comes along; to a player, and to a client."""
 
 from __future__ import annotations
 

@@ -41,6 +41,7 @@ from dojo_core.moves.core import Move
 from dojo_core.service.learned import Learned
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
+from dojo_core.wording import counted
 
 GUIDED, UNGUIDED = "perfllm", "perfllm-unguided"
 
@@ -134,7 +135,7 @@ def main() -> None:
     kernels = {kernel for kernel, _ in loop.problems}
     source = (
         f"Measured on {where or this_machine().summary}, {datetime.now():%Y-%m-%d}. The policy "
-        f"has learned on {len(kernels)} other kernels, never on {options.kernel}."
+        f"has learned on {counted(len(kernels), 'other kernel')}, never on {options.kernel}."
     )
     with (
         tempfile.TemporaryDirectory() as home,

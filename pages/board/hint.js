@@ -46,11 +46,11 @@ class Hints {
     if (learned.stop === null) return [el("p", { class: "hint learned" }, head, learned.words)];
     const row = ({ move, probability }) => el("li", {},
       el("button", { class: "learned-move", type: "button", "data-learned": move, title: "Play it", onclick: () => this.pane.play(move), ...this.board.changing() },
-        el("span", { class: "share" }, chance(probability)), el("code", {}, move)));
+        el("span", { class: "chance" }, chance(probability)), el("code", {}, move)));
     return [
       el("p", { class: "learned" }, head, el("span", { class: "quiet" }, `from good lines of kernels: how likely each move is to be the next of one. ${learned.words}`)),
       el("ol", { class: "learned-moves", "aria-label": "What a learned policy would play" }, ...learned.moves.slice(0, LEARNED_SHOWN).map(row),
-        el("li", { class: "quiet" }, el("span", { class: "share" }, chance(learned.stop)), "stop: no move is worth more")),
+        el("li", { class: "quiet" }, el("span", { class: "chance" }, chance(learned.stop)), "stop: no move is worth more")),
     ];
   }
 

@@ -136,7 +136,7 @@ def _teachers(as_table: bool) -> None:
         state = "goes on" if locked(folder / "lock") else "rests"
         st.caption(
             f"{counted(len(loop.problems), 'problem')} on {loop.target}, {counted(loop.rounds, 'round')} "
-            f"ended, {loop.evaluations:,} programs measured; it {state}."
+            f"ended (blind in round 0), {loop.evaluations:,} programs measured; it {state}."
         )
         if not loop.teachers:
             st.caption("The first teacher has not ended yet.")

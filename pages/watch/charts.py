@@ -98,12 +98,16 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
             x=[0, last], y=[expert, expert], mode="lines", line={"color": "#8a8f98", "dash": "dot"},
             name="the expert",
         )  # fmt: skip
-    what = "moves" if all(lane.told_by_move for lane in lanes) else against
-    _layout(figure, "Best so far", what, unit, yaxis_type="log")
+    _layout(figure, "Best so far", _counted(lanes, against), unit, yaxis_type="log")
     shown = [e.seconds * scale for lane in lanes for e in lane.entries if e.seconds]
     if shown:
         figure.update_yaxes(log_ticks(min([*shown, *experts]), max([*shown, *experts])))
     return figure
+
+
+def _counted(lanes: Sequence[Lane], against: str) -> str:
+    """What the axis counts: moves where all are lines, told move by move."""
+    return "moves" if all(lane.told_by_move for lane in lanes) else against
 
 
 def _mark_passed(
@@ -167,7 +171,7 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
             "showgrid": False,
             "rangemode": "tozero",
         }
-    return _layout(figure, "Chance of being taken", "programs", "chance", **axes)
+    return _layout(figure, "Chance of being taken", _counted(lanes, "programs"), "chance", **axes)
 
 
 def _expected(lanes: Sequence[Lane], by_lane: Any) -> go.Figure:

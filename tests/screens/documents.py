@@ -19,7 +19,7 @@ from tests.screens.scenes import (
     clicks,
     compared,
     example,
-    halfway,
+    replayed,
     measured,
     pick_line,
     refused_then_helped,
@@ -101,7 +101,7 @@ SHOTS = (
     Scene("library", "library", awaits("[data-testid=stDataFrame] canvas")),
     Scene("learn", "learn", step("one-loop-for-both", refused_then_helped)),
     Scene("model", "model", example),
-    Scene("watch", "watch", halfway, query="&demo=softmax-agent"),
+    Scene("watch", "watch", replayed(30), query="&demo=softmax-agent"),
 )
 DARK = ("play-dark", "watch")
 
