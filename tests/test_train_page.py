@@ -60,7 +60,8 @@ def test_what_carries_over_is_shown_at_once_and_of_ones_own_loops(home: Path) ->
     folder.mkdir(parents=True)
     (folder / "run.json").write_text('{"problems": [["mul", "8x64"], ["dot", "256"]], "target": "snitch"}')
     (folder / "experts.json").write_text('{"mul": {"8x64": 5e-7}, "dot": {"256": 1e-6}}')
-    best = {("mul", "8x64"): (1e-6, 5e-7), ("dot", "256"): (4e-6, 5e-6)}  # in round 1 the teacher of dot found nothing better
+    # In round 1 the teacher of dot found nothing better.
+    best = {("mul", "8x64"): (1e-6, 5e-7), ("dot", "256"): (4e-6, 5e-6)}
     rounds = [
         {"event": "teacher", "round": n, "kernel": kernel, "shape": shape, "start": 8e-6, "best": seconds[n],
          "evaluations": 10}
