@@ -31,7 +31,7 @@ def test_it_weighs_all_legal_moves_and_says_whether_it_has_seen_the_kernel() -> 
     pytest.importorskip("torch")
     game = begun("axpy", "256")
     learned = shipped_says(game)
-    assert learned.words == "It has learned on this kernel, in this shape."
+    assert learned.words == familiar("axpy", "256", weights.seen("snitch"))
     assert 0 < len(learned.moves) <= LIKELIEST and learned.stop is not None
     chances = [each.probability for each in learned.moves]
     assert chances == sorted(chances, reverse=True) and sum(chances) + learned.stop <= 1 + 1e-9

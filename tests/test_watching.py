@@ -4,6 +4,7 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from agents.agent import Budget, Task, run
 from agents.jobs.journal import event_line, read_entry, save
@@ -15,6 +16,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.program.text import parse
 from dojo_core.service.learned import Learned, LearnedMove
+from pages.axes import log_ticks
 from pages.watch import charts, learned
 from pages.watch.lanes import Lane, Look, from_one_start, shown, taken_over
 from pages.watch.replay import Player
@@ -169,6 +171,27 @@ def test_a_live_run_is_drawn_before_the_policy_has_answered(monkeypatch: pytest.
     assert told is not None and told["moves"][0]["probability"] == 0.5 and not answers
     on_cpu = lane("naive", 1)
     assert learned.shown(on_cpu, on_cpu.entries[-1], 0) is None  # nothing was learned for it
+
+
+def test_two_runs_that_are_done_have_a_study_each() -> None:
+    def app() -> None:
+        from dataclasses import replace
+
+        from agents.jobs.recording import shipped
+        from pages.watch.studying import study_buttons
+
+        study_buttons(
+            [replace(recording, name="journal") for recording in shipped()[:2]]
+        )  # as their files are
+
+    shown = AppTest.from_function(app, default_timeout=500).run()
+    assert not shown.exception
+
+
+def test_marks_stand_on_an_axis_of_less_than_a_decade() -> None:
+    assert log_ticks(10_761, 16_028)["ticktext"] == ["10,000", "12,000", "14,000", "16,000", "18,000"]
+    assert log_ticks(275, 2_566)["ticktext"][:4] == ["100", "200", "500", "1,000"]
+    assert log_ticks(3, 3)["tickvals"]
 
 
 def test_a_recording_plays_at_its_pace_and_rests_at_its_end() -> None:

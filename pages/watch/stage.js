@@ -95,8 +95,7 @@ class Lane {
         el("div", { class: "pane" }, el("div", { class: "pane-head" }, el("h3", {}, "Log")), this.log),
         el("div", { class: "pane wide" }, el("div", { class: "pane-head" }, el("h3", {}, "Considered last"), this.heat = el("span", { class: "where" })),
           el("div", { class: "scroll", tabindex: "0", "aria-label": "What was considered last" }, this.table)),
-        this.policy = el("div", { class: "pane wide policy", hidden: true }, el("div", { class: "pane-head" }, el("h3", {}, "A learned policy here"),
-          el("span", { class: "where" }, "the likeliest moves of this program")), this.learnedWords,
+        this.policy = el("div", { class: "pane wide policy", hidden: true }, el("div", { class: "pane-head" }, el("h3", {}, "A learned policy here")), this.learnedWords,
           this.scroll = el("div", { class: "scroll", tabindex: "0", "aria-label": "What a learned policy would play here" }, el("table", { class: "learned" },
             el("thead", {}, el("tr", {}, ...["move", "probability", "lines that change"].map((words, at) =>
               el("th", { scope: "col", class: at === 1 ? "number" : null }, words)))), this.learned)))));
