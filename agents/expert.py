@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agents.agent import Task
 from agents.passes import pass_moves
 from agents.timing import Timing
@@ -12,10 +14,11 @@ from dojo_core.measure.measurement import Effort
 EXPERT = "heuristic"
 
 
-def expert_seconds(game: Game, timing: Timing) -> float | None:
-    """Seconds of the heuristic pass's program, verified; None where it has none."""
+def expert_seconds(game: Game, timing: Timing, cancelled: Callable[[], bool] = lambda: False) -> float | None:
+    """Seconds of the heuristic pass's program, verified; None where it has none, or nobody waits for it any
+    more."""
     begun = Game.new(game.start, game.kernel, game.shape, game.target, game.policy)
     trail = Trail.at(begun).played(pass_moves(begun, EXPERT))
     lines = {trail.program.hash: "\n".join(map(str, trail.moves))}
-    [measured] = timing.measure(Task(begun).workload, [trail.program], lines, Effort.QUICK, lambda: False)
+    [measured] = timing.measure(Task(begun).workload, [trail.program], lines, Effort.QUICK, cancelled)
     return measured.seconds if measured.verified else None

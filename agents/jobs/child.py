@@ -89,10 +89,10 @@ def why_failed(fault: Exception, who: str, asked: tuple[type[Exception], ...] = 
     return f"{who} failed: a fault of ours, noted in the run's log."
 
 
-def tell_expert(game: Game, timing: Timing, writer: Writer) -> None:
+def tell_expert(game: Game, timing: Timing, writer: Writer, control: Control) -> None:
     """Write down what the expert's program takes, beside which the run is seen. No run fails for it."""
     try:
-        seconds = expert_seconds(game, timing)
+        seconds = expert_seconds(game, timing, lambda: control.stopped)
     except Exception:
         traceback.print_exc()
     else:
@@ -108,7 +108,7 @@ def play(folder: Path, journal: Journal, writer: Writer, control: Control) -> No
     with Records() as records, Measurer(records) as measurer:
         timing = CountTiming() if spec.timing == "count" else None
         if journal.expert is None:
-            tell_expert(game, timing or MachineTiming(measurer, EXPERT), writer)
+            tell_expert(game, timing or MachineTiming(measurer, EXPERT), writer, control)
         tuning = Tuning(
             game,
             agent_named(spec.agent),
