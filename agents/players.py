@@ -78,6 +78,12 @@ def _knowing(task: Task, budget: Budget, rng: random.Random) -> Proposals:
     return play(task, budget, rng)
 
 
+def _unguided(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+    from agents.perfllm.across.player import play_unguided  # with torch, whose import takes seconds
+
+    return play_unguided(task, budget, rng)
+
+
 MODEL = "+model"  # a search's name with this behind it: guided by the cost model
 SEARCHES = {
     each.name: each
@@ -118,6 +124,11 @@ _LEARNING = (
         "guided by what was learned on other kernels; for a target without that, perfllm-scratch",
         _knowing,
         version=f"{Settings().digest}-{weights.digest()}",
+    ),
+    Agent(
+        "perfllm-unguided",
+        "perfllm's search without anything learned: what that is worth is the difference",
+        _unguided,
     ),
     *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
 )

@@ -4,6 +4,8 @@
             on the kernels that the fold leaves out (carryover.toml), at equal numbers of programs measured
     report  the section of docs/perfllm.md from the file, without running anything
 
+What teachers found is kept beside --out too, without their lines: the app's page Train shows it.
+
 Players: the fold's policy, which takes moves from the lines that it was taught too; the policy without those
 lines; the lines without the policy; moves weighed by how often their kinds stand in these lines; the same
 player blind; agents by their names. The expert, the target's heuristic pass, is what
@@ -16,6 +18,7 @@ import argparse
 import json
 import math
 import random
+import shutil
 import time
 import tomllib
 from collections import defaultdict
@@ -25,19 +28,21 @@ from pathlib import Path
 from typing import Any
 
 from agents.agent import Budget, Proposals, Task
-from agents.passes import pass_moves
+from agents.expert import expert_seconds
+from agents.intervals import interval
+from agents.perfllm.across import held_out
+from agents.perfllm.across.folders import known_experts, write_experts
 from agents.perfllm.across.guides import Guide, Kinds
+from agents.perfllm.across.held_out import Run
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed, told
 from agents.perfllm.across.problem import Problem, spend
 from agents.perfllm.across.saved import parsed
 from agents.perfllm.across.search import Search
 from agents.players import agent_named
 from agents.timing import MachineTiming, Timing
-from benchmarks.perfllm_report import interval
 from benchmarks.sections import fill
 from dojo_core.cli.records import opened
 from dojo_core.files import write_text
-from dojo_core.game import Game
 from dojo_core.targets.cpu.measurer import Measurer
 
 FOLDS = Path(__file__).with_suffix(".toml")
@@ -46,7 +51,6 @@ AGENTS = ("perfllm-scratch", "sampling-edges", "random-edges")
 OF_FOLD = ("policy", "policy-alone", "lines", "kinds")  # what they are hangs on what the fold taught
 PLAYERS = (*OF_FOLD, "blind", *AGENTS)
 BEGIN, END = "<!-- carryover: python -m benchmarks.carryover report -->", "<!-- end of carryover -->"
-Run = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
             for entry in loop.events():
                 taught += entry.get("evaluations", 0)
                 print(told(entry), flush=True)
+            keep(loop, options.out.with_suffix("") / loop.folder.name, timing)
             for each in _tried(fold, training, loop, options, timing):
                 write(options.out, [*read(options.out), each | {"taught": taught}])
                 at = ", ".join(
@@ -130,6 +135,22 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
                 print(
                     f"{each['kernel']} {each['player']} seed {each['seed']}: {at} of the expert", flush=True
                 )
+
+
+def keep(loop: Loop, into: Path, timing: Timing) -> None:
+    """What a loop's folder tells of its teachers, with what the expert comes to on the same problems."""
+    into.mkdir(parents=True, exist_ok=True)
+    experts = known_experts(into)
+    for problem in loop.plan.problems:
+        if problem not in experts:
+            seconds = expert_seconds(game_of(*problem, loop.plan.target), timing)
+            if seconds is not None:
+                experts[problem] = seconds
+    write_experts(into, experts)
+    shutil.copy(loop.folder / "run.json", into)
+    entries = [json.loads(line) for line in (loop.folder / "rounds.jsonl").read_text().splitlines()]
+    shown = [{name: value for name, value in entry.items() if name != "lines"} for entry in entries]
+    write_text(into / "rounds.jsonl", "".join(json.dumps(entry) + "\n" for entry in shown))
 
 
 def _tried(
@@ -147,6 +168,7 @@ def _tried(
         for kernel in fold.left_out:
             game = game_of(kernel, shapes[kernel], options.target)
             expert = expert_seconds(game, timing)
+            assert expert is not None, f"the heuristic pass has no time on {kernel}"
             for player in options.players:
                 # Neither the same player blind nor an agent hangs on what a fold taught.
                 of_fold = player in OF_FOLD
@@ -175,20 +197,13 @@ def _tried(
                 }  # fmt: skip
 
 
-def expert_seconds(game: Game, timing: Timing) -> float:
-    """What the target's heuristic pass comes to."""
-    problem = Problem(game, timing)
-    [seconds] = problem.seconds([problem.start.played(pass_moves(game, "heuristic"))])
-    return seconds
-
-
 def _identity(run: Run) -> tuple[Any, ...]:
     names = ("scheme", "fold", "training", "target", "kernel", "shape", "player", "seed", "reader")
     return tuple(run[name] for name in names)
 
 
 def read(path: Path) -> list[Run]:
-    return list(json.loads(path.read_text())["runs"]) if path.exists() else []
+    return held_out.read(path)[1]
 
 
 def write(path: Path, runs: Sequence[Run]) -> None:
@@ -202,30 +217,21 @@ def write(path: Path, runs: Sequence[Run]) -> None:
 def section(runs: Sequence[Run], file: Path) -> str:
     """Tables for each scheme: fractions of the expert's speed, and how many times a rival's."""
     parts = []
-    for scheme in dict.fromkeys(run["scheme"] for run in runs if run["player"] == "policy"):
+    for scheme in held_out.schemes(runs):
         of_policy = [r for r in runs if r["player"] == "policy" and r["scheme"] == scheme]
         kernels = {run["kernel"] for run in of_policy}
         taught = {(r["fold"], r["training"], r["reader"]): r["taught"] for r in of_policy}
         names = sorted({fold for fold, _, _ in taught})
         trainings = len({training for _, training, _ in taught})
-        what = "its whole family" if scheme == "by_family" else "the kernel"
         parts.append(
-            f"With {what} left out of what was learned on (folds {', '.join(names)}; training seeds: "
-            f"{trainings}; {len(kernels)} kernels; "
+            f"With {held_out.WORDS[scheme]} left out of what was learned on (folds {', '.join(names)}; "
+            f"training seeds: {trainings}; {len(kernels)} kernels; "
             f"{sum(taught.values()) / len(taught):,.0f} programs measured to learn in each). "
             "Fraction of the expert's speed, geometric mean over kernels, with its 95% interval:"
         )
-        relevant = [r for r in runs if r["kernel"] in kernels and r["scheme"] in ("", scheme)]
+        relevant = held_out.of_scheme(runs, scheme)
         parts += [_fractions(relevant), _rivals(relevant), _kernels(relevant)]
     return "\n\n".join(parts)
-
-
-def _by_player(runs: Sequence[Run]) -> dict[str, list[Run]]:
-    players: dict[str, list[Run]] = defaultdict(list)
-    for run in runs:
-        name = f"{run['player']} ({run['reader']})" if run["reader"] else run["player"]
-        players[name].append(run)
-    return players
 
 
 def _fractions(runs: Sequence[Run]) -> str:
@@ -233,20 +239,16 @@ def _fractions(runs: Sequence[Run]) -> str:
         "| player | runs | " + " | ".join(f"at {n}" for n in BUDGETS) + " |",
         "|---|---:|" + "---:|" * len(BUDGETS),
     ]
-    for player, own in _by_player(runs).items():
-        cells = []
-        for at in range(len(BUDGETS)):
-            kernels: dict[str, list[float]] = defaultdict(list)
-            for each in own:
-                kernels[each["kernel"]].append(math.log(each["expert"] / each["best"][at]))
-            cells.append("{:.2f} ({:.2f} to {:.2f})".format(*interval(list(kernels.values()))))
-        rows.append(f"| {player} | {len(own)} | {' | '.join(cells)} |")
+    for curve in held_out.curves(BUDGETS, runs):
+        points = zip(curve.mean, curve.low, curve.high, strict=True)
+        cells = ["{:.2f} ({:.2f} to {:.2f})".format(*point) for point in points]
+        rows.append(f"| {curve.player} | {curve.runs} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
 def _rivals(runs: Sequence[Run]) -> str:
     """How many times as fast what the policy finds is as what each other player finds, at the last budget."""
-    players = _by_player(runs)
+    players = held_out.by_player(runs)
     rows = [f"| at {BUDGETS[-1]} | against | times as fast (95%) |", "|---|---|---:|"]
     for name in (p for p in players if p.startswith("policy")):
         for rival in (p for p in players if not p.startswith("policy")):
@@ -265,7 +267,7 @@ def _rivals(runs: Sequence[Run]) -> str:
 
 def _kernels(runs: Sequence[Run]) -> str:
     """The best of each player's runs on each kernel, as fractions of the expert's speed in the median."""
-    players = _by_player(runs)
+    players = held_out.by_player(runs)
     rows = ["| kernel | " + " | ".join(players) + " |", "|---|" + "---:|" * len(players)]
     for kernel in dict.fromkeys(run["kernel"] for run in runs):
         cells = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.comparison import Curve, Point, wilcoxon
+from agents.intervals import interval
 from agents.passes import pass_moves
 from agents.plots import write_picture
 from agents.trail import Trail
@@ -25,7 +25,6 @@ from dojo_core.targets.cpu.measurer import Measurer
 
 BEGIN, END = "<!-- evidence: python -m benchmarks.perfllm report -->", "<!-- end of evidence -->"
 NONE = "No run is in this repository yet, so nothing is claimed here about which is faster."
-RESAMPLED = 10_000
 LINES = 60  # of a listing
 ROUNDS = 9  # of programs timed side by side
 SWITCHED = (
@@ -241,22 +240,6 @@ def _speed_row(agent: str, runs: Sequence[Run]) -> str:
     thinking = sum(run["thinking_seconds"] for run in runs) / seconds if seconds else 0.0
     recorded = sum(run["recorded"] for run in runs) / max(1, evaluations)
     return f"| {agent} | {evaluations / seconds if seconds else 0.0:.1f} | {thinking:.0%} | {recorded:.0%} |"
-
-
-def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """The geometric mean of ratios given as logarithms, by kernel, and its 95% interval: kernels are drawn
-    with replacement, then seeds of each."""
-    rng = random.Random(0)
-
-    def mean(drawn: Sequence[Sequence[float]]) -> float:
-        flat = [ratio for group in drawn for ratio in group]
-        return math.exp(sum(flat) / len(flat))
-
-    drawn = sorted(
-        mean([rng.choices(group, k=len(group)) for group in rng.choices(groups, k=len(groups))])
-        for _ in range(RESAMPLED)
-    )
-    return mean(groups), drawn[int(0.025 * RESAMPLED)], drawn[int(0.975 * RESAMPLED)]
 
 
 def _alike(told: dict[str, Run]) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 import streamlit as st
 
 from agents.passes import play_heuristic
+from agents.perfllm.across.asked import shipped_says
 from agents.players import is_agent
 from dojo_core.classes.elsewhere import Elsewhere
 from dojo_core.classes.store import Classes
@@ -35,7 +36,8 @@ MEASURE = "DOJO_MEASURE"  # 0 by ``dojo app --no-measure``
 @st.cache_resource(show_spinner=False)
 def the_service() -> Service:
     """Made at the first visit."""
-    service = open_service(LINES_FOLDER, play_heuristic, is_private(), os.environ.get(MEASURE) != "0")
+    measure = os.environ.get(MEASURE) != "0"
+    service = open_service(LINES_FOLDER, play_heuristic, is_private(), measure, shipped_says)
     settle()
     with suppress(DatabaseFault, OSError):  # told on the pages that need them
         the_classes()  # those that are over are deleted now

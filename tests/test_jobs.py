@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.agent import Budget, Task, run
+from agents.expert import expert_seconds
 from agents.jobs import JobRefused, Jobs, JobSpec, JobView
 from agents.jobs.journal import Journal, Writer, event_line
 from agents.players import AGENTS
@@ -74,6 +75,7 @@ def test_a_run_in_its_own_process_is_the_run_itself(jobs: Jobs) -> None:
     assert view.state == "done", view
     assert plain(written(jobs, job)) == plain(expected("annealing-edges", 24))
     assert view.best is not None and view.best.seconds is not None
+    assert view.expert == expert_seconds(game(), CountTiming())
     assert view.best.seconds == min(e.seconds for e in view.entries if e.seconds is not None)
     assert {t.decision for e in view.entries for t in e.thoughts} == {"accepted", "rejected"}
     end = time.monotonic() + 300

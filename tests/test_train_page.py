@@ -1,7 +1,7 @@
 """The Train page without a browser: a finished run's figures, and what is said where torch is missing."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from agents.jobs.trainings import TrainingSpec
+from agents.perfllm.across.folders import told
 from dojo_core import extras
+from pages.train.carried import of_teachers
 
 
 @pytest.fixture
@@ -51,6 +53,48 @@ def test_a_finished_run_tells_its_best_and_offers_its_checkpoint(home: Path) -> 
     table = shown.segmented_control(key="train_shown").set_value("table").run()
     assert not table.exception
     assert list(table.dataframe[0].value["best so far"]) == ["200 ops", "400 ops"]
+
+
+def test_what_carries_over_is_shown_at_once_and_of_ones_own_loops(home: Path) -> None:
+    folder = home / "training" / "library-snitch-0"
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text('{"problems": [["mul", "8x64"], ["dot", "256"]], "target": "snitch"}')
+    (folder / "experts.json").write_text('{"mul": {"8x64": 5e-7}, "dot": {"256": 1e-6}}')
+    # In round 1 the teacher of dot found nothing better.
+    best = {("mul", "8x64"): (1e-6, 5e-7), ("dot", "256"): (4e-6, 5e-6)}
+    rounds = [
+        {"event": "teacher", "round": n, "kernel": kernel, "shape": shape, "start": 8e-6, "best": seconds[n],
+         "evaluations": 10}
+        for n in (0, 1) for (kernel, shape), seconds in best.items()
+    ]  # fmt: skip
+    rounds.insert(2, {"event": "round", "round": 0, "gain": None, "examples": 3})
+    (folder / "rounds.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in rounds) + '{"half')
+
+    def app() -> None:
+        from pages.train import page
+
+        page()
+
+    shown = AppTest.from_function(app, default_timeout=500).run()
+    assert not shown.exception
+    assert shown.selectbox(key="carried_loop").options == [
+        "library-snitch-0", "by_kernel-a-ngrams-0, which comes with the Dojo"
+    ]  # fmt: skip
+    table = shown.segmented_control(key="carried_shown").set_value("table").run()
+    assert not table.exception
+    held_out, teachers = (each.value for each in table.dataframe)
+    assert "policy (ngrams)" in list(held_out["player"]) and held_out["at 300"][0].startswith("0.55 (")
+    assert list(teachers["round 0"]) == ["0.50", "0.25"] and list(teachers["round 1"]) == ["1.00", "0.25"]
+    assert any("1 round ended (blind in round 0), 40 programs" in each.value for each in table.caption)
+    loop = told(folder)
+    assert loop.mean(1) == pytest.approx(0.5) and loop.mean(2) is None
+    (
+        of_teachers(loop),
+        of_teachers(replace(loop, teachers=tuple(replace(t, expert=None) for t in loop.teachers))),
+    )
+    (folder / "run.json").write_text("{}")
+    with pytest.raises(ValueError, match="is no folder of a run of dojo train --library"):
+        told(folder)
 
 
 def test_without_torch_the_page_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

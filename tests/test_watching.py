@@ -1,17 +1,23 @@
 """What the Watch page shows of runs and recordings, without a browser."""
 
 from dataclasses import replace
+from threading import Event
+
+import pytest
+from streamlit.testing.v1 import AppTest
 
 from agents.agent import Budget, Task, run
 from agents.jobs.journal import event_line, read_entry, save
-from agents.jobs.recording import of_game, read, shipped
+from agents.jobs.recording import Recording, of_game, read, shipped
 from agents.jobs.spec import JobSpec
 from agents.players import AGENTS
 from agents.timing import CountTiming
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.program.text import parse
-from pages.watch import charts
+from dojo_core.service.learned import Learned, LearnedMove
+from pages.axes import log_ticks
+from pages.watch import charts, learned
 from pages.watch.lanes import Lane, Look, from_one_start, shown, taken_over
 from pages.watch.replay import Player
 
@@ -107,6 +113,85 @@ def test_a_game_is_told_move_by_move() -> None:
     view = shown(Lane.replayed(recording, 2), Look("newest"))
     assert view["title"] == "By hand" and view["metrics"][0] == ("Moves", "1", "of 2")
     assert view["program"]["added"]
+
+
+def axpy(name: str) -> Recording:
+    return next(recording for recording in shipped() if recording.name == f"axpy-{name}")
+
+
+def test_a_held_out_kernel_is_told_with_what_the_policy_said_of_each_move() -> None:
+    line = axpy("line")
+    assert [round(1e9 * entry.seconds) for entry in line.entries if entry.seconds][::5] == [2566, 276]
+    whole = Lane.replayed(line, len(line.entries))
+    last = whole.entries[-1]
+    chances = learned.chances(whole, last)
+    assert len(chances) == len(last.moves) == 5 and all(chance is not None for chance in chances)
+    assert [t.probability for entry in line.entries[1:] for t in entry.thoughts] == pytest.approx(
+        chances, abs=1e-4
+    )
+    told = learned.shown(whole, last, 3)  # a position on the way, and what the line played there
+    assert told is not None and told["words"] == "It has never seen this kernel."
+    assert told["played"] == last.moves[3] in [each["move"] for each in told["moves"]]
+    assert shown(whole, Look("newest"))["metrics"][0] == ("Moves", "5", "of 5")
+
+
+def test_runs_side_by_side_are_marked_where_they_pass_the_expert() -> None:
+    pair = [axpy("learned"), axpy("unguided")]
+    assert pair[1].spec.beside == pair[0].spec.id
+    policy, blind = from_one_start([Lane.replayed(each, len(each.entries)) for each in pair])
+    assert policy.expert == blind.expert == 2.75e-7
+    half, most, whole = map(policy.passed, charts.PASSED)
+    assert half is not None and most is not None and half.evaluation < most.evaluation and whole is None
+    assert blind.passed(0.5) is None
+    figure = charts.best_so_far([policy, blind], "programs")
+    [stars] = [trace for trace in figure.data if trace.text]
+    assert list(stars.text) == ["50%", "90%"] and list(stars.x) == [half.evaluation, most.evaluation]
+    assert [trace.name for trace in figure.data][-1] == "the expert"
+    assert figure.layout.yaxis.title.text == "cycles of the program"
+    assert ("Expert", "275 cycles", "99.6% reached") in shown(policy, Look())["metrics"]
+    assert {row["of the expert's speed"] for row in charts.table([policy])} >= {"10.7%", "99.6%"}
+
+
+def test_a_live_run_is_drawn_before_the_policy_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, answers = Event(), [Learned("It has never seen this kernel.", 0.5, (LearnedMove("ssr z@0", 0.5),))]
+
+    def slow(game: Game) -> Learned:
+        gate.wait(300)
+        return answers.pop()
+
+    monkeypatch.setattr(learned, "shipped_says", slow)
+    start = axpy("line")
+    entry = start.entries[0]
+    live = Lane("run", start.spec, [entry], "running", "")
+    first = learned.shown(live, entry, 0)
+    assert first is not None and first["pending"]
+    gate.set()
+    learned.asked.of(live.spec.game, ()).result(timeout=300)
+    told = learned.shown(live, entry, 0)
+    assert told is not None and told["moves"][0]["probability"] == 0.5 and not answers
+    on_cpu = lane("naive", 1)
+    assert learned.shown(on_cpu, on_cpu.entries[-1], 0) is None  # nothing was learned for it
+
+
+def test_two_runs_that_are_done_have_a_study_each() -> None:
+    def app() -> None:
+        from dataclasses import replace
+
+        from agents.jobs.recording import shipped
+        from pages.watch.studying import study_buttons
+
+        study_buttons(
+            [replace(recording, name="journal") for recording in shipped()[:2]]
+        )  # as their files are
+
+    shown = AppTest.from_function(app, default_timeout=500).run()
+    assert not shown.exception
+
+
+def test_marks_stand_on_an_axis_of_less_than_a_decade() -> None:
+    assert log_ticks(10_761, 16_028)["ticktext"] == ["10,000", "12,000", "14,000", "16,000", "18,000"]
+    assert log_ticks(275, 2_566)["ticktext"][:4] == ["100", "200", "500", "1,000"]
+    assert log_ticks(3, 3)["tickvals"]
 
 
 def test_a_recording_plays_at_its_pace_and_rests_at_its_end() -> None:

@@ -16,6 +16,7 @@ from agents.doors.gate import BadToken, the_token
 from agents.doors.http import api
 from agents.doors.seats import USUAL, Allowance, Seats
 from agents.passes import play_heuristic
+from agents.perfllm.across.asked import shipped_says
 from dojo_core.cli.serving import check_port
 from dojo_core.cli.terminal import Failure, err, out
 from dojo_core.extras import need
@@ -83,7 +84,7 @@ def serve(
 def open_seats(by: str, allowance: Allowance = USUAL, exports: Path | None = None) -> Iterator[Seats]:
     """Seats at this user's games, closed at the end."""
     # Nothing is measured before somebody asks: a door may stand open all day.
-    service = open_service(LINES_FOLDER, play_heuristic, measure=False)
+    service = open_service(LINES_FOLDER, play_heuristic, measure=False, policy=shipped_says)
     seats = Seats(service, by, allowance, exports)
     try:
         yield seats

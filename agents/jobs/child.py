@@ -15,12 +15,12 @@ import traceback
 from pathlib import Path
 
 from agents.agent import FOUND_NOTHING, Budget, Control, PlayerFailed
+from agents.expert import EXPERT, expert_seconds
 from agents.jobs.journal import Journal, JournalBusy, Writer, event_line
-from agents.jobs.spec import JobSpec
 from agents.outside import told
 from agents.players import agent_named
 from agents.run_log import RunBusy
-from agents.timing import CountTiming
+from agents.timing import CountTiming, MachineTiming, Timing
 from agents.tuning import Tuning
 from dojo_core.extras import import_fault
 from dojo_core.game import Game
@@ -89,12 +89,26 @@ def why_failed(fault: Exception, who: str, asked: tuple[type[Exception], ...] = 
     return f"{who} failed: a fault of ours, noted in the run's log."
 
 
-def play(folder: Path, spec: JobSpec, known: int, writer: Writer, control: Control) -> None:
-    """Run it to its end. The first ``known`` events are in the journal already: the log repeats them."""
+def tell_expert(game: Game, timing: Timing, writer: Writer, control: Control) -> None:
+    """Write down what the expert's program takes, beside which the run is seen. No run fails for it."""
+    try:
+        seconds = expert_seconds(game, timing, lambda: control.stopped)
+    except Exception:
+        traceback.print_exc()
+    else:
+        if seconds is not None:
+            writer.write({"expert": seconds})
+
+
+def play(folder: Path, journal: Journal, writer: Writer, control: Control) -> None:
+    """Run it to its end. The events that are in the journal already are repeated by the log."""
+    spec, known = journal.spec, len(journal.entries)
     game = Game.from_text(spec.game)
     before = len(game.line()) - 1
-    timing = CountTiming() if spec.timing == "count" else None
     with Records() as records, Measurer(records) as measurer:
+        timing = CountTiming() if spec.timing == "count" else None
+        if journal.expert is None:
+            tell_expert(game, timing or MachineTiming(measurer, EXPERT), writer, control)
         tuning = Tuning(
             game,
             agent_named(spec.agent),
@@ -131,7 +145,7 @@ def main(folder: Path) -> int:
         threading.Thread(target=listen, args=(control, writer), daemon=True).start()
         try:
             limit(spec.seconds)
-            play(folder, spec, len(journal.entries), writer, control)
+            play(folder, journal, writer, control)
         except Exception as fault:  # the process ends with it; whoever watches is to know why
             writer.state("failed", why_failed(fault, "This agent", (PlayerFailed,)))
             return 1

@@ -40,6 +40,7 @@ class JobView:
     entries: tuple[Entry, ...]
     best: Entry | None
     saved_as: tuple[str, int] | None
+    expert: float | None = None  # seconds of the heuristic pass's program
 
     @property
     def works(self) -> bool:
@@ -81,7 +82,8 @@ class Jobs(Hosted[JobView]):
         state, message = self._stands(job)
         journal = self._journal(job)
         entries = tuple(journal.entries)
-        return JobView(journal.spec, state, message, entries, journal.best, journal.saved_as)
+        best, saved = journal.best, journal.saved_as
+        return JobView(journal.spec, state, message, entries, best, saved, journal.expert)
 
     def file(self, job: str) -> Path:
         """Where the journal lies: a recording of the run."""

@@ -1,4 +1,5 @@
-"""A run as a file of JSON lines: what it is, each program it measured, what became of it.
+"""A run as a file of JSON lines: what it is, each program it measured, what became of it; what the expert's
+program takes, and of a recording what a policy said of the programs.
 
 Only one process writes, and holds the file locked while it does; others follow it, or replay it later. Half a
 line at the end, left by a process that was killed, is no line.
@@ -21,6 +22,7 @@ from agents.jobs.processes import locked
 from agents.jobs.spec import JobSpec
 from dojo_core.bounded_json import read_object
 from dojo_core.files import naming
+from dojo_core.service.learned import Learned
 
 VERSION = 1
 LONGEST_LINE = 4 << 20  # bytes; what is longer was not written by us
@@ -113,6 +115,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def learned_line(program: str, learned: Learned) -> dict[str, Any]:
+    """What a policy said of a program, by its hash, as a line of a journal."""
+    return {"learned": program, **learned.as_json(changes=True)}
+
+
 class Journal:
     """Follows a journal: ``refresh`` takes in what was written since. Thread-safe.
 
@@ -125,6 +132,8 @@ class Journal:
         self.state = ""  # what the run said of itself last
         self.message = ""
         self.saved_as: tuple[str, int] | None = None  # the game and position that the best was kept as
+        self.expert: float | None = None  # seconds of the heuristic pass's program, on the run's clock
+        self.learned: dict[str, Learned] = {}  # what a policy said then, by the program's hash
         self._at = 0
         self._lock = threading.Lock()
         spec: JobSpec | None = None
@@ -176,6 +185,10 @@ class Journal:
                 self.state, self.message = str(data["state"]), str(data.get("message", ""))
             elif "kept" in data:
                 self.saved_as = str(data["kept"]), int(data["position"])
+            elif "expert" in data:
+                self.expert = float(data["expert"])
+            elif "learned" in data:
+                self.learned[str(data["learned"])] = Learned.of_json(data)
         except (ValueError, KeyError, TypeError):
             pass
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agents.jobs.journal import Entry, Journal
 from agents.jobs.spec import JobSpec
 from dojo_core.game import Game
 from dojo_core.package_data import data_path
+from dojo_core.service.learned import Learned
 
 RECORDINGS = data_path("agents", "recordings")
 BY_HAND = "by hand"
@@ -17,12 +18,20 @@ BY_HAND = "by hand"
 
 @dataclass(frozen=True)
 class Recording:
-    """A run that is over, and where it comes from."""
+    """A run that is over, and where it comes from. ``expert``: seconds of the heuristic pass's program;
+    ``learned``: what a policy said of programs then, by their hashes."""
 
     name: str
     spec: JobSpec
     entries: tuple[Entry, ...]
     source: str = ""
+    expert: float | None = None
+    learned: Mapping[str, Learned] = field(default_factory=dict)
+
+
+def told_by_move(entries: Sequence[Entry]) -> bool:
+    """Are they a line, move by move? Its start is no move, while that of a run is its first program."""
+    return bool(entries) and entries[0].evaluation == 0
 
 
 def shipped() -> list[Recording]:
@@ -39,7 +48,8 @@ def shipped() -> list[Recording]:
 def read(path: Path) -> Recording:
     """A journal as a recording. Raises ValueError or OSError where the file is none."""
     journal = Journal(path)
-    return Recording(path.stem, journal.spec, tuple(journal.entries), journal.message)
+    entries = tuple(journal.entries)
+    return Recording(path.stem, journal.spec, entries, journal.message, journal.expert, journal.learned)
 
 
 def of_game(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +13,8 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from agents.expert import EXPERT, expert_seconds
+from agents.perfllm.across.folders import LIBRARY, known_experts, libraries, write_experts
 from agents.perfllm.settings import EncoderSettings, Settings
 from agents.run_log import RunBusy
 from agents.timing import CountTiming, MachineTiming, Timing, no_clock
@@ -22,7 +25,7 @@ from dojo_core.cli.reporting import tell_unit
 from dojo_core.cli.terminal import Failure, columns, err, out, print_table
 from dojo_core.extras import need
 from dojo_core.measure.measurement import seconds_text
-from dojo_core.measure.places import cache_directory, data_directory
+from dojo_core.measure.places import cache_directory
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
@@ -192,19 +195,32 @@ def _train_library(
     if untimed:
         raise Failure(untimed)
     plan = Plan.of(names or known, shapes, target=on, seed=seed, blind=3 * budget, guided=budget)
-    folder = folder or data_directory() / "training" / f"library-{on}-{seed}"
+    folder = folder or libraries() / f"{LIBRARY}{on}-{seed}"
     with opened() as records, Measurer(records) as measurer:
         timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
         try:
             loop = Loop(plan, timing, folder, again)
         except ValueError as fault:
             raise Failure(str(fault)) from None
+        _take_experts(plan.problems, folder, on, timing if counting else MachineTiming(measurer, EXPERT))
         for entry in loop.events():
             if as_json:
                 out.print(json.dumps(entry), soft_wrap=True, markup=False)
             else:
                 out.print(told(entry), soft_wrap=True, markup=False)
     err.print(f"The run is in {escape(str(folder))}.", style="dim", soft_wrap=True)
+
+
+def _take_experts(problems: Sequence[tuple[str, str]], folder: Path, target: str, timing: Timing) -> None:
+    """What the expert comes to on what is learned on, in the run's folder: teachers are told beside it (the
+    app's page Train), and never hear of it."""
+    from agents.perfllm.across.loop import game_of
+
+    experts = known_experts(folder)
+    for problem in problems:
+        if problem not in experts and (seconds := expert_seconds(game_of(*problem, target), timing)):
+            experts[problem] = seconds
+            write_experts(folder, experts)
 
 
 def try_policy(

@@ -237,6 +237,17 @@ class Measured(TypedDict):
     moves: list[MeasuredMove]
 
 
+class LearnedMove(TypedDict):
+    move: str
+    probability: float
+
+
+class Learned(TypedDict):
+    words: str
+    stop: float | None
+    moves: list[LearnedMove]
+
+
 class Hint(TypedDict):
     game: str
     position: int
@@ -247,6 +258,7 @@ class Hint(TypedDict):
     place: NotRequired[str]
     paths: NotRequired[list[str]]
     move: NotRequired[str]
+    learned: NotRequired[Learned]
 
 
 class Interval(TypedDict):

@@ -24,6 +24,7 @@ from dojo_core.service.attention import LOOKED_AT, SELF, START, moves_to, task_o
 from dojo_core.service.changes import copied
 from dojo_core.service.comparing import Comparison
 from dojo_core.service.lanes import waited_for
+from dojo_core.service.learned import Learned
 from dojo_core.service.players import Table
 from dojo_core.service.queue import Outcome, Task, stopped
 from dojo_core.service.view import Json
@@ -215,13 +216,18 @@ def hint(
         "how much is told: the kind of a good move, its place too, or the move",
     ] = "move",
     at: At = None,
+    learned: Annotated[
+        bool, "also tell the moves that a policy finds likeliest which has learned on other kernels"
+    ] = False,
 ) -> Answer:
     """What the heuristic pass would play at a position, by the program's structure alone; nothing is
     measured.
 
     Hints that are played one after the other go along its line to the end. Data: ``game``, ``position``,
     ``source`` (``pass``, or ``none`` where it would play nothing), ``kind``, ``words``, and by ``level``
-    ``place``, ``paths`` and ``move``.
+    ``place``, ``paths`` and ``move``; where it was asked for, ``learned``: ``words`` (whether the policy has
+    seen the kernel, or why there is none), ``moves`` (of each the ``move`` and its ``probability``) and
+    ``stop``, the probability that no move is worth more.
     """
     table = desk.table(game)
     with table.lock:
@@ -235,11 +241,19 @@ def hint(
         shown = shown.further
     data = {"game": game, "position": copy.cursor, **shown.as_json(), "level": level}
     data.pop("gain", None)  # of what was measured, which a pass does not ask
+    beside: list[str] = []
+    if learned:
+        said = desk.service.attention.learned(copy) or Learned("No policy was handed to this Dojo.")
+        data["learned"] = said.as_json()
+        beside = [f"Learned: {said.words}", *(f"{each.probability:7.1%}  {each.move}" for each in said.moves)]
+        if said.stop is not None:
+            beside.append(f"{said.stop:7.1%}  stop")
     if advised.source == "none":
         following = [written("moves", game=game), written("measure", game=game)]
-        return Answer(ended(["The pass would play nothing more here."], following), data, tuple(following))
+        lines = ["The pass would play nothing more here.", *beside]
+        return Answer(ended(lines, following), data, tuple(following))
     told = {"kind": shown.name, "place": f"{shown.name} at {shown.place}", "move": shown.move}[level]
-    lines = [f"The pass would play: {told}. {data['words']}"]
+    lines = [f"The pass would play: {told}. {data['words']}", *beside]
     following = [written("moves", game=game, kind=shown.name)]
     if level == "move":
         following = [

@@ -16,6 +16,7 @@ from dojo_core.service.changes import copied
 from dojo_core.service.courtesy import Courtesy
 from dojo_core.service.hints import Advise, Adviser, Hint, measured_hint
 from dojo_core.service.lanes import Lanes
+from dojo_core.service.learned import AskPolicy, Learned
 from dojo_core.service.memory import Tidying
 from dojo_core.service.players import Player, Table
 from dojo_core.service.queue import Task
@@ -31,6 +32,8 @@ MOST_OPEN = 1500  # programs that one player waits for at once; of more moves th
 SELF, START, LOOKED_AT, SELECTED, IN_SIGHT, OTHER, REST_OF_LINE = range(7)
 
 FIRST_TIMES = 8  # moves that are timed before the machine's limit is
+
+NOT_ASKED = "The learned policy could not be asked; the log says why."
 
 
 class PlayedOn(Exception):
@@ -59,7 +62,8 @@ class Limits(Protocol):
 
 class Attention:
     """One for all players. ``assemble`` makes the assembly view of an analysis, ``limits`` are those of the
-    machine, ``advise`` is the pass that hints ask where no measured move is faster; ``idle`` says whether
+    machine, ``advise`` is the pass that hints ask where no measured move is faster, ``policy`` what was
+    learned and is told beside it; ``idle`` says whether
     the machine does nothing else just now. ``profile`` tells of an analysis, by its workload, where the time
     goes, until that is unwanted."""
 
@@ -72,6 +76,7 @@ class Attention:
         advise: Advise | None = None,
         idle: Callable[[], bool] = lambda: True,
         profile: Callable[[Any, Any, Callable[[], bool]], Any] | None = None,
+        policy: AskPolicy | None = None,
     ) -> None:
         self._queue = queue
         self._store = store
@@ -82,11 +87,14 @@ class Attention:
         self._profile = profile
         self._analyses = Analyses()
         self.courtesy = Courtesy()
+        self._policy = policy
         self._scout = Scout()
+        self._learner = Scout()  # a policy that is being loaded holds up no other work
         self._tidying = Tidying()
 
     def close(self) -> None:
         self._scout.close()
+        self._learner.close()
         self._tidying.close()
 
     def analysis(self, game: Game, program: Program) -> Analysis:
@@ -110,7 +118,7 @@ class Attention:
                 player.explored = False
                 player.selection = player.looked_at = None
                 player.preview, player.reason, player.in_sight = [], "", {}
-                player.hint = None
+                player.hint = player.learned = None
             analysis = player.analysis
             assert analysis is not None
             if moved or again:
@@ -204,6 +212,10 @@ class Attention:
         """What a pass would play at a game's cursor; None where there is no pass to ask."""
         return None if self._adviser is None else self._adviser.hint(game)
 
+    def learned(self, game: Game) -> Learned | None:
+        """What a policy says of a game's cursor; None where there is none to ask. Takes seconds at first."""
+        return None if self._policy is None else self._policy(game)
+
     def _late(
         self,
         player: Player,
@@ -283,6 +295,7 @@ class Attention:
         with table.lock:
             analysis = self.attend(player, table)
             at = (table.game.id, table.game.cursor)
+            self._ask_policy(player, table)
             if player.hint is not None and player.hint.at == at and player.hint.source != "none":
                 player.hint = player.hint.further if player.hint.source != "waiting" else player.hint
                 return
@@ -304,6 +317,29 @@ class Attention:
                     self._scout.add(f"{player.id} asks", ask, partial(player.arrived, False))
                     return
             player.hint = hint or Hint(at, "none")
+
+    def _ask_policy(self, player: Player, table: Table) -> None:
+        """Have a policy asked about the position on the board, where that has not been done."""
+        ask = self._policy
+        if ask is None or player.learned is not None:
+            return
+        waiting = player.learned = Learned("")
+        game = copied(table.game)
+
+        def work() -> None:
+            learned = Learned(NOT_ASKED)
+            try:
+                learned = ask(game)
+            except Exception:
+                log.exception("no policy's word on\n%s", game.current.program.text)
+            finally:
+                with player.lock:
+                    if player.learned is waiting:  # the player has not gone on meanwhile
+                        player.learned = learned
+                player.arrived(changed=False)
+
+        player.expect()
+        self._learner.add(f"{player.id} asks a policy", work, partial(player.arrived, False))
 
     def _ask(self, player: Player, game: Game, adviser: Adviser) -> None:
         """What a pass would play, unless the player has gone on meanwhile."""

@@ -53,6 +53,7 @@ def times(
         "explored": player.explored,  # what is known of the moves is in the results
         "look": {"move": player.looked_at, "diff": player.preview[:60], "why": player.reason},
         "hint": None if player.hint is None else player.hint.as_json(),
+        "learned": None if player.learned is None else player.learned.as_json(),
         "work": {"flops": table.work[0], "bytes": table.work[1]},
         "roofline": roofline_view(table.roofline, list(known.values())),
         "torch": table.torch,

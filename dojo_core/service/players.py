@@ -14,6 +14,7 @@ from dojo_core.service.analysis import Analysis
 from dojo_core.service.authored import Authored
 from dojo_core.service.changes import Deleted
 from dojo_core.service.hints import Hint
+from dojo_core.service.learned import Learned
 from dojo_core.service.queue import Outcome
 from dojo_core.service.refused import Refused
 from dojo_core.service.sources import SavedText
@@ -114,6 +115,7 @@ class Player:
     profile: bool = False  # is shown where the time of the position goes
     drop: Json | None = None
     hint: Hint | None = None
+    learned: Learned | None = None  # beside the hint; without words while the policy is asked
     errors: dict[str, str] = field(default_factory=dict)  # on the start screen: by kernel, or "text"
     draft: Json | None = None  # on the start screen: what is told of the text that is being typed
     acknowledged: dict[str, int] = field(default_factory=dict)
@@ -128,7 +130,7 @@ class Player:
     def sit(self, table: Table | None) -> None:
         """At a table, or back at the start screen."""
         self.table = table
-        self.at = self.analysis = self.drop = self.hint = None
+        self.at = self.analysis = self.drop = self.hint = self.learned = None
         self.errors = {}
         self.draft = None
 

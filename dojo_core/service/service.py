@@ -38,6 +38,7 @@ from dojo_core.service.events import client_name, sound
 from dojo_core.service.games import Games, follow
 from dojo_core.service.hints import Advise
 from dojo_core.service.lanes import Lanes, waited_for
+from dojo_core.service.learned import AskPolicy
 from dojo_core.service.players import Player, Refused, Table
 from dojo_core.service.queue import Bench, Outcome
 from dojo_core.service.sources import Kernels, SavedText, Store
@@ -92,11 +93,12 @@ class Service:
         profile: Callable[[Any, Any, Callable[[], bool]], Any] | None = None,
         take_away: Callable[[Game], Json] = takeaway.parts,
         comparisons: Comparisons | None = None,
+        policy: AskPolicy | None = None,
     ) -> None:
         """``machine``: what else the machine does now. ``local``: only this machine's own people can
         reach it; games that are nobody's may be claimed. ``measure``: new games are timed before anybody
         asks. ``comparisons``: where programs are compared with other implementations, for those who ask
-        by calls."""
+        by calls. ``policy``: what was learned, told beside hints."""
         self._machine, self._take_away = machine, take_away
         self.comparisons = comparisons
         self._seen = UNKNOWN  # what else the machine did when a page asked last
@@ -108,7 +110,7 @@ class Service:
         if measure:
             self.queue.begin()
         self._games = Games(store, kernels, lines, local, measure)
-        self._attention = Attention(self.queue, store, assemble, limits, advise, idle, profile)
+        self._attention = Attention(self.queue, store, assemble, limits, advise, idle, profile, policy)
         self._players: OrderedDict[str, Player] = OrderedDict()
         self._lock = threading.Lock()  # of the players' list
         self._numbers = itertools.count(1)  # of notices and downloads, so that a page shows each once

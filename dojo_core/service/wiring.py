@@ -31,6 +31,7 @@ from dojo_core.service import KernelCard, Service
 from dojo_core.service.analysis import Analysis
 from dojo_core.service.comparing import Comparisons
 from dojo_core.service.hints import Advise
+from dojo_core.service.learned import AskPolicy
 from dojo_core.service.players import Table
 from dojo_core.service.queue import ROUGH, Outcome
 from dojo_core.service.sources import SavedText
@@ -256,11 +257,15 @@ def _question(table: Table) -> roofline.Question:
 
 
 def open_service(
-    lines: Path, advise: Advise | None = None, local: bool = False, measure: bool = True
+    lines: Path,
+    advise: Advise | None = None,
+    local: bool = False,
+    measure: bool = True,
+    policy: AskPolicy | None = None,
 ) -> Service:
     """The service on this user's data directory; ``lines`` is the folder of recorded lines, ``advise`` the
     pass that hints come from, ``local``: only this machine can reach it, ``measure``: new games are
-    timed before anybody asks."""
+    timed before anybody asks, ``policy``: what was learned, told beside hints."""
     home = data_directory()
     start_log(home)
     records = Records(home / "records.sqlite")
@@ -283,4 +288,5 @@ def open_service(
         profiled,
         partial(parts, records=records),
         comparisons,
+        policy,
     )

@@ -1,5 +1,11 @@
-// What helps a player on: hints in three levels (kind, place, move), and what to do first. Both stand in the
-// drawer below the moves while no move is chosen there.
+// What helps a player on: hints in three levels (kind, place, move), beside them what a learned policy would play,
+// and what to do first. All stand in the drawer below the moves while no move is chosen there.
+
+const LEARNED_SHOWN = 5; // moves of a policy; the rest are less likely still
+
+function chance(probability) {
+  return probability < 0.001 ? "<0.1%" : `${(100 * probability).toFixed(probability < 0.0995 ? 1 : 0)}%`;
+}
 
 class Hints {
   constructor(pane) {
@@ -28,6 +34,27 @@ class Hints {
   }
 
   parts() {
+    return [...this.advised(), ...this.learned()];
+  }
+
+  /** What a learned policy would play: its likeliest moves, each to be played. */
+  learned() {
+    const { learned } = this.board.feed;
+    if (!learned) return [];
+    const head = el("strong", {}, "Learned ");
+    if (!learned.words) return [el("p", { class: "hint learned" }, head, "Asking the policy…")];
+    if (learned.stop === null) return [el("p", { class: "hint learned" }, head, learned.words)];
+    const row = ({ move, probability }) => el("li", {},
+      el("button", { class: "learned-move", type: "button", "data-learned": move, title: "Play it", onclick: () => this.pane.play(move), ...this.board.changing() },
+        el("span", { class: "chance" }, chance(probability)), el("code", {}, move)));
+    return [
+      el("p", { class: "learned" }, head, el("span", { class: "quiet" }, `from good lines of kernels: how likely each move is to be the next of one. ${learned.words}`)),
+      el("ol", { class: "learned-moves", "aria-label": "What a learned policy would play" }, ...learned.moves.slice(0, LEARNED_SHOWN).map(row),
+        el("li", { class: "quiet" }, el("span", { class: "chance" }, chance(learned.stop)), "stop: no move is worth more")),
+    ];
+  }
+
+  advised() {
     const hint = this.shown;
     if (hint.source === "waiting") return [el("p", { class: "hint" }, "Asking the heuristic pass what it would play…")];
     if (hint.source === "none") {

@@ -6,7 +6,7 @@ import streamlit as st
 
 from dojo_core.extras import absent, sentence
 from pages import shell
-from pages.train import begin, follow
+from pages.train import begin, carried, follow
 
 
 def page() -> None:
@@ -24,3 +24,4 @@ def page() -> None:
         if names:
             st.warning(f"{sentence('learn', 'Training', names)}. Then start the app again.")
         begin.page(ready=not names)
+        carried.section()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from agents.jobs import JobRefused, JobSpec, JobView
-from agents.jobs.recording import Recording, shipped
+from agents.jobs.recording import BY_HAND, Recording, shipped, told_by_move
 from agents.jobs.spec import MOST_EVALUATIONS, MOST_SECONDS, TIMINGS
 from agents.players import KINDS, agent_groups
 from dojo_core.game import Game
@@ -131,8 +131,11 @@ def _description(view: JobView) -> tuple[str, str]:
 def _recordings() -> None:
     st.subheader("Recordings")
     st.caption("Replayed at reading speed; nothing is measured.")
-    for each in shipped():
-        _recording(each)
+    recordings = shipped()
+    beside = {each.spec.beside: each for each in recordings if each.spec.beside}
+    for each in recordings:
+        if not each.spec.beside:
+            _recording(each, beside.get(each.spec.id))
     table = the_player().table
     if table is not None and len(table.game.positions) > 1:
         text, play = st.columns([6, 1.6], vertical_alignment="center")
@@ -141,12 +144,15 @@ def _recordings() -> None:
             shell.readdress(demo=f"game-{table.game.id}")
 
 
-def _recording(each: Recording) -> None:
+def _recording(each: Recording, beside: Recording | None) -> None:
+    """A row; a run that was begun beside another is shown beside it."""
     text, play = st.columns([6, 1.6], vertical_alignment="center")
     count = len(each.entries)
-    who = "by hand" if each.spec.agent == "by hand" else each.spec.agent
+    who = each.spec.agent if beside is None else f"{each.spec.agent} beside {beside.spec.agent}"
+    if told_by_move(each.entries) and who != BY_HAND:
+        who = f"a line of {who}, move by move"
     text.markdown(
         f"**{runs.plain(each.spec.title)}** · {runs.plain(who)} · {count} steps  \n{runs.plain(each.source)}"
     )
     if play.button("Replay", key=f"replay_{each.name}", width="stretch"):
-        shell.readdress(demo=each.name)
+        shell.readdress(demo=each.name if beside is None else f"{each.name},{beside.name}")

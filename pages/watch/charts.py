@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 
 from agents.jobs import Entry
-from agents.jobs.recording import BY_HAND
+from dojo_core.targets.registry import backend
 from pages.axes import log_ticks
-from pages.watch.lanes import Lane, heat_name, thoughts
+from pages.watch.lanes import Lane, heat_name, share, target_of, thoughts
 
 COLOURS = ("#3b8eea", "#e0912f")
 DASHES = ("solid", "dash")
 SYMBOLS = ("circle-open", "diamond-open")
 MARGINS = {"l": 8, "r": 8, "t": 34, "b": 8}
 HEIGHT = 270
+PASSED = (0.5, 0.9, 1.0)  # fractions of the expert's speed that are marked where a run comes to them
 MOST_POINTS = 400  # of a run in a figure, which a browser draws anew each second while the run goes on
 
 Point = TypeVar("Point")
@@ -54,6 +55,8 @@ def _unit(lanes: Sequence[Lane]) -> tuple[float, str]:
     """The unit in which times read well: (factor, name)."""
     if lanes and lanes[0].spec.timing == "count":
         return 1e9, "operations counted"
+    if lanes and backend(target_of(lanes[0].spec.game)).clock().unit == "cycles":
+        return 1e9, "cycles of the program"
     times = [e.seconds for lane in lanes for e in lane.entries if e.seconds]
     least = min(times, default=1.0)
     scale, unit = next(
@@ -69,7 +72,7 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
     figure = go.Figure()
     scale, unit = _unit(lanes)
 
-    def x(entry: Any) -> float:
+    def x(entry: Entry) -> float:
         return float(entry.evaluation if against == "programs" else entry.elapsed)
 
     for number, lane in enumerate(lanes):
@@ -87,12 +90,44 @@ def best_so_far(lanes: Sequence[Lane], against: str) -> go.Figure:
             mode="lines", name=lane.title,
             line={"shape": "hv", "color": colour, "dash": DASHES[number % 2], "width": 2.5},
         )  # fmt: skip
-    what = "moves" if all(lane.spec.agent == BY_HAND for lane in lanes) else against
-    _layout(figure, "Best so far", what, unit, yaxis_type="log")
+        _mark_passed(figure, lane, x, scale, number)
+    experts = sorted({lane.expert * scale for lane in lanes if lane.expert})
+    last = max((x(lane.entries[-1]) for lane in lanes if lane.entries), default=0.0)
+    for expert in experts:
+        figure.add_scatter(
+            x=[0, last], y=[expert, expert], mode="lines", line={"color": "#8a8f98", "dash": "dot"},
+            name="the expert",
+        )  # fmt: skip
+    _layout(figure, "Best so far", _counted(lanes, against), unit, yaxis_type="log")
     shown = [e.seconds * scale for lane in lanes for e in lane.entries if e.seconds]
     if shown:
-        figure.update_yaxes(log_ticks(min(shown), max(shown)))
+        figure.update_yaxes(log_ticks(min([*shown, *experts]), max([*shown, *experts])))
     return figure
+
+
+def _counted(lanes: Sequence[Lane], against: str) -> str:
+    """What the axis counts: moves where all are lines, told move by move."""
+    return "moves" if all(lane.told_by_move for lane in lanes) else against
+
+
+def _mark_passed(
+    figure: go.Figure, lane: Lane, x: Callable[[Entry], float], scale: float, number: int
+) -> None:
+    """A star where a run comes to each of ``PASSED``, with the percentage."""
+    passed: dict[int, list[float]] = {}
+    for fraction in PASSED:
+        if (entry := lane.passed(fraction)) is not None:
+            passed.setdefault(entry.number, []).append(fraction)
+    entries = [entry for entry in lane.entries if entry.number in passed]
+    if not entries:
+        return
+    figure.add_scatter(
+        x=[x(e) for e in entries], y=[(e.best or 0) * scale for e in entries], mode="markers+text",
+        text=[", ".join(f"{100 * fraction:.0f}" for fraction in passed[e.number]) + "%" for e in entries],
+        textposition="top right", showlegend=False,
+        marker={"size": 11, "color": COLOURS[number % 2], "symbol": "star"},
+        name=f"{lane.title}: of the expert's speed",
+    )  # fmt: skip
 
 
 def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
@@ -136,7 +171,7 @@ def weighed(lanes: Sequence[Lane]) -> go.Figure | None:
             "showgrid": False,
             "rangemode": "tozero",
         }
-    return _layout(figure, "Chance of being taken", "programs", "chance", **axes)
+    return _layout(figure, "Chance of being taken", _counted(lanes, "programs"), "chance", **axes)
 
 
 def _expected(lanes: Sequence[Lane], by_lane: Any) -> go.Figure:
@@ -171,6 +206,7 @@ def table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
     for lane in lanes:
         by_hash = {t.program: t for t, _, _ in thoughts(lane) if t.program != t.parent}
         for entry in lane.entries:
+            of_expert = lane.expert / entry.best if lane.expert and entry.best else None
             thought = by_hash.get(entry.hash)
             rows.append(
                 {
@@ -183,6 +219,7 @@ def table(lanes: Sequence[Lane]) -> list[dict[str, Any]]:
                     "outcome": entry.status.replace("_", " "),
                     "time": lane.time(entry.seconds),
                     "best so far": lane.time(entry.best),
+                    "of the expert's speed": "" if of_expert is None else share(of_expert),
                     "decision": "" if thought is None else thought.decision,
                     "chance": None if thought is None else thought.probability,
                     heat_name(lane): None if thought is None else thought.heat,

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from pages.components import component
-from pages.watch import charts
-from pages.watch.lanes import Lane, Look, shown
+from pages.watch import charts, learned
+from pages.watch.lanes import Lane, Look, looked_at, shown
 
 stage = component("dojo_stage", "watch/stage.css", "watch/stage.js")
 
@@ -55,13 +55,26 @@ def draw(
             acted(action)
 
     by_run = looks()
-    drawn = [shown(lane, by_run.get(lane.id, Look(standard))) for lane in lanes]
+    drawn = [_drawn(lane, by_run.get(lane.id, Look(standard))) for lane in lanes]
+    st.session_state.watch_asks = any((each["learned"] or {}).get("pending") for each in drawn)
     race = len(lanes) > 1  # then who leads is what one looks for first
     if race:
         _curves(lanes)
     stage(key="stage", data={"lanes": drawn, "replay": replay}, on_action_change=came)
     if not race:
         _curves(lanes)
+
+
+def _drawn(lane: Lane, look: Look) -> dict[str, Any]:
+    entry, ply = looked_at(lane, look)
+    return shown(lane, look) | {
+        "learned": learned.shown(lane, entry, ply), "chances": learned.chances(lane, entry)
+    }  # fmt: skip
+
+
+def asks() -> bool:
+    """Is a policy still asked about what was drawn? Then it is worth another look."""
+    return bool(st.session_state.get("watch_asks"))
 
 
 def _curves(lanes: Sequence[Lane]) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from agents.agent import Thought
 from agents.jobs import Entry, JobSpec, JobView
-from agents.jobs.recording import BY_HAND, Recording
+from agents.jobs.recording import BY_HAND, Recording, told_by_move
 from agents.outside import cost_text
 from dojo_core.game import Game
-from dojo_core.measure.measurement import seconds_text
 from dojo_core.measure.speed import DRIFT_QUIET, SIGNS, apart
 from dojo_core.moves import IllegalMove
 from dojo_core.program.text import parse
+from dojo_core.service.learned import Learned
 from dojo_core.service.view import Json, difference, program_lines
 from dojo_core.targets.registry import backend
 from dojo_core.wording import counted
@@ -47,17 +47,22 @@ class Lane:
     saved: bool = False
     total: int = 0
     start: float | None = None  # what a run beside it measured of the program that both began from
+    expert: float | None = None  # seconds of the heuristic pass's program
+    learned: Mapping[str, Learned] = field(default_factory=dict)  # of a recording, by the program's hash
 
     @staticmethod
     def live(view: JobView) -> Lane:
         return Lane(
-            view.spec.id, view.spec, view.entries, view.state, view.message, view.saved_as is not None
-        )
+            view.spec.id, view.spec, view.entries, view.state, view.message, view.saved_as is not None,
+            expert=view.expert,
+        )  # fmt: skip
 
     @staticmethod
     def replayed(recording: Recording, at: int) -> Lane:
-        entries = recording.entries
-        return Lane(recording.name, recording.spec, entries[:at], "recorded", recording.source)
+        return Lane(
+            recording.name, recording.spec, recording.entries[:at], "recorded", recording.source,
+            expert=recording.expert, learned=recording.learned,
+        )  # fmt: skip
 
     @property
     def drift(self) -> float:
@@ -65,7 +70,7 @@ class Lane:
         return (
             1.0
             if self.spec.timing == "count"
-            else backend(_target(self.spec.game)).clock().steady or DRIFT_QUIET
+            else backend(target_of(self.spec.game)).clock().steady or DRIFT_QUIET
         )
 
     @property
@@ -73,6 +78,10 @@ class Lane:
         if self.spec.agent == BY_HAND:
             return "By hand"
         return f"{short_name(self.spec.agent)}, seed {self.spec.seed}"
+
+    @property
+    def told_by_move(self) -> bool:
+        return told_by_move(self.entries)
 
     @property
     def best(self) -> Entry | None:
@@ -104,7 +113,16 @@ class Lane:
         """A time in words; counted operations where there was no clock."""
         if seconds is None:
             return "–"
-        return f"{seconds * 1e9:,.0f} ops" if self.spec.timing == "count" else seconds_text(seconds)
+        if self.spec.timing == "count":
+            return f"{seconds * 1e9:,.0f} ops"
+        return backend(target_of(self.spec.game)).clock().text(seconds)
+
+    def passed(self, fraction: float) -> Entry | None:
+        """The first program as fast as that fraction of the expert's speed; None where none is so far."""
+        if self.expert is None:
+            return None
+        most = self.expert / fraction
+        return next((e for e in self.entries if e.best is not None and e.best <= most), None)
 
 
 def short_name(agent: str) -> str:
@@ -113,13 +131,15 @@ def short_name(agent: str) -> str:
 
 
 def from_one_start(lanes: Sequence[Lane]) -> list[Lane]:
-    """Runs beside each other that began from one program in the same clock, with one time of it for all: that
-    of the first that tells it. Their speed-ups compare then. Runs that were begun side by side share it
-    (agents/run_log.py)."""
+    """Runs beside each other that began from one program in the same clock, with one time of it for all, and
+    one of the expert's: that of the first that tells it. Their speed-ups compare then. Runs that were begun
+    side by side share it (agents/run_log.py)."""
     alike = len({(lane.spec.timing, *_start(lane.spec.game)) for lane in lanes}) == 1
     times = (e.seconds for lane in lanes for e in lane.entries if e.seconds is not None and not e.moves)
-    start = next(times, None) if alike else None
-    return [replace(lane, start=start) for lane in lanes]
+    if not alike:
+        return list(lanes)
+    start, expert = next(times, None), next((lane.expert for lane in lanes if lane.expert), None)
+    return [replace(lane, start=start, expert=expert) for lane in lanes]
 
 
 @lru_cache(maxsize=64)
@@ -130,8 +150,13 @@ def _start(game_text: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _target(game_text: str) -> str:
+def target_of(game_text: str) -> str:
     return Game.from_text(game_text).target
+
+
+def share(value: float) -> str:
+    """A fraction in three digits: what is short of all of it never reads as 100%."""
+    return f"{100 * value:.3g}%"
 
 
 def ratio(value: float) -> str:
@@ -177,11 +202,19 @@ def program(lane: Lane, entry: Entry, ply: int) -> Json:
     }
 
 
+def looked_at(lane: Lane, look: Look) -> tuple[Entry | None, int]:
+    """The entry that is looked at, and how many moves of its line lead to the program shown."""
+    entry = lane.at(look)
+    if entry is None:
+        return None, 0
+    return entry, len(entry.moves) if look.ply is None else min(look.ply, len(entry.moves))
+
+
 def shown(lane: Lane, look: Look) -> Json:
     """All that the stage draws of a run."""
-    spec, entry = lane.spec, lane.at(look)
+    spec = lane.spec
+    entry, ply = looked_at(lane, look)
     words, kind = STATES.get(lane.state, (lane.state, "quiet"))
-    ply = 0 if entry is None else len(entry.moves) if look.ply is None else min(look.ply, len(entry.moves))
     where = f"from move {len(_before(spec.game))}" if spec.at else "from the start"
     return {
         "id": lane.id,
@@ -221,13 +254,13 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
     """Names, values and details of what stands on top."""
     spec, best, first = lane.spec, lane.best, lane.reference
     last = lane.entries[-1] if lane.entries else None
-    if spec.agent == BY_HAND:
+    if lane.told_by_move:
         done = last.evaluation if last is not None else 0
         count = ("Moves", f"{done}", f"of {spec.evaluations - 1}")
     else:
         count = ("Programs", f"{last.evaluation if last is not None else 0}", f"of {spec.evaluations}")
     rows = [count]
-    if spec.agent != BY_HAND:
+    if not lane.told_by_move:
         elapsed = last.elapsed if last is not None else 0.0
         rows.append(("Seconds", f"{elapsed:.0f}", f"of {spec.seconds:.0f}"))
     if (tokens := spent(lane)) is not None:
@@ -241,6 +274,11 @@ def metrics(lane: Lane) -> list[tuple[str, str, str]]:
             "" if gain is None else f"{ratio(gain)} {'fewer' if spec.timing == 'count' else 'faster'}",
         )
     )
+    if lane.expert:
+        reached = lane.expert / best.seconds if best is not None and best.seconds else None
+        rows.append(
+            ("Expert", lane.time(lane.expert), "" if reached is None else f"{share(reached)} reached")
+        )
     if last is not None:
         outcome = lane.time(last.seconds) if last.seconds is not None else last.status.replace("_", " ")
         effect = first / last.seconds if first and last.seconds else None
@@ -374,8 +412,7 @@ def logged(lane: Lane, entry: Entry, parent: Entry | None, words: str = "") -> J
     first = lane.reference
     gain = first / entry.seconds if first and entry.seconds else None
     outcome = lane.time(entry.seconds) if entry.seconds is not None else entry.status.replace("_", " ")
-    by_hand = lane.spec.agent == BY_HAND
-    failed = entry.seconds is None and not by_hand
+    failed = entry.seconds is None and not lane.told_by_move
     label = "final" if entry.final else str(entry.evaluation)
     count = counted(len(entry.moves), "move")
     return {

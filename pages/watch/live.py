@@ -13,7 +13,7 @@ from agents.jobs.recording import read
 from pages import shell
 from pages.jobs import checked, keep, the_jobs
 from pages.runs import notice_changes
-from pages.watch.component import Action, draw, looks
+from pages.watch.component import Action, asks, draw, looks
 from pages.watch.hand import NotOpened, opened
 from pages.watch.lanes import Lane, Look, from_one_start, taken_over
 from pages.watch.studying import study_buttons
@@ -38,7 +38,7 @@ def page(runs: Sequence[str]) -> None:
     if right.button("All runs", key="watch_all", width="stretch"):
         _leave()
 
-    polling = _going_on(views)
+    polling = _going_on(views) or asks()
 
     def look_again() -> None:
         latest = [jobs.view(run) for run in runs]
@@ -50,7 +50,7 @@ def page(runs: Sequence[str]) -> None:
         demo = st.session_state.pop("watch_replay", None)
         if demo:
             shell.readdress(r=None, demo=demo)
-        if _going_on(latest) != polling:
+        if (_going_on(latest) or asks()) != polling:
             st.rerun()
 
     st.fragment(run_every=POLL if polling else None)(look_again)()

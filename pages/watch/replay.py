@@ -15,9 +15,9 @@ from dojo_core.service import Refused
 from pages import shell
 from pages.jobs import the_jobs
 from pages.shared import the_service
-from pages.watch.component import Action, draw, looks
+from pages.watch.component import Action, asks, draw, looks
 from pages.watch.hand import NotOpened, opened
-from pages.watch.lanes import Lane, Look, taken_over
+from pages.watch.lanes import Lane, Look, from_one_start, taken_over
 from pages.watch.studying import study_buttons
 
 PACE = 2.0  # seconds for a step, unless chosen otherwise
@@ -85,7 +85,7 @@ def show(recordings: Sequence[Recording], key: str = "") -> None:
         state.watch_player = Player(key, since=time.monotonic())
         for each in recordings:
             looks().pop(each.name, None)
-    playing = state.watch_player.playing(total)
+    polling = state.watch_player.playing(total) or asks()
 
     def acted(action: Action) -> None:
         player: Player = state.watch_player
@@ -125,15 +125,15 @@ def show(recordings: Sequence[Recording], key: str = "") -> None:
         at = player.now(total)
         going = player.playing(total)
         playback = {"at": at, "total": total, "playing": going, "pace": _number(player.pace)}
-        draw([Lane.replayed(each, at) for each in recordings], acted, "newest", playback)
+        draw(from_one_start([Lane.replayed(each, at) for each in recordings]), acted, "newest", playback)
         if state.get("watch_said"):
             st.toast(state.pop("watch_said"))
         if state.pop("watch_go", False):
             shell.go("play")
-        if going != playing:
+        if (going or asks()) != polling:
             st.rerun()
 
-    st.fragment(run_every=min(LOOKS, state.watch_player.pace) if playing else None)(look_again)()
+    st.fragment(run_every=min(LOOKS, state.watch_player.pace) if polling else None)(look_again)()
 
 
 def _number(value: float) -> float | int:

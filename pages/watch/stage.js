@@ -18,6 +18,10 @@ function put(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+function chance(probability) {
+  return probability < 0.001 ? "<0.1%" : `${(100 * probability).toFixed(probability < 0.0995 ? 1 : 0)}%`;
+}
+
 /** Buttons by what they do: made once, shown and named as told. */
 class Controls {
   constructor(label, press) {
@@ -67,6 +71,8 @@ class Lane {
       el("button", { type: "button", class: "small", "aria-pressed": "false", onclick: () => send("follow", { value }) }, words)]));
     this.line = el("ol", { class: "line", "aria-label": "The moves that lead to it", tabindex: "0" });
     this.considered = el("tbody", {});
+    this.learned = el("tbody", {});
+    this.learnedWords = el("p", { class: "message" });
     this.log = el("ol", { class: "log", "aria-label": "Programs in the order they were measured", tabindex: "0" });
     this.logged = new Map();
     this.line.addEventListener("click", (event) => {
@@ -88,7 +94,11 @@ class Lane {
         el("div", { class: "pane" }, el("div", { class: "pane-head" }, el("h3", {}, "Its line")), this.line),
         el("div", { class: "pane" }, el("div", { class: "pane-head" }, el("h3", {}, "Log")), this.log),
         el("div", { class: "pane wide" }, el("div", { class: "pane-head" }, el("h3", {}, "Considered last"), this.heat = el("span", { class: "where" })),
-          el("div", { class: "scroll", tabindex: "0", "aria-label": "What was considered last" }, this.table))));
+          el("div", { class: "scroll", tabindex: "0", "aria-label": "What was considered last" }, this.table)),
+        this.policy = el("div", { class: "pane wide policy", hidden: true }, el("div", { class: "pane-head" }, el("h3", {}, "A learned policy here")), this.learnedWords,
+          this.scroll = el("div", { class: "scroll", tabindex: "0", "aria-label": "What a learned policy would play here" }, el("table", { class: "learned" },
+            el("thead", {}, el("tr", {}, ...["move", "probability", "lines that change"].map((words, at) =>
+              el("th", { scope: "col", class: at === 1 ? "number" : null }, words)))), this.learned)))));
   }
 
   update(data) {
@@ -108,7 +118,8 @@ class Lane {
     put(this.where, data.where);
     this.where.title = data.where;
     this.drawProgram(data.program);
-    this.drawLine(data.moves, data.ply);
+    this.drawLine(data.moves, data.ply, data.chances);
+    this.drawLearned(data.learned);
     put(this.heat, data.heat);
     this.heat.title = data.heat;
     this.drawConsidered(data.considered);
@@ -127,11 +138,15 @@ class Lane {
         ...line.slots.flatMap((slot) => [el("span", { class: slot.text === "|" ? "bar" : slot.mark ? "marked" : "" }, slot.text), " "]), line.op)));
   }
 
-  drawLine(moves, ply) {
-    const key = moves.join("\n");
+  drawLine(moves, ply, chances) {
+    const key = JSON.stringify([moves, chances]);
     if (key !== this.lineKey) {
       this.lineKey = key;
-      const row = (text, at) => el("li", {}, el("button", { type: "button", "data-ply": at, title: text }, text));
+      const row = (text, at) => {
+        const told = at > 0 && typeof chances[at - 1] === "number" ? chance(chances[at - 1]) : "";
+        return el("li", {}, el("button", { type: "button", "data-ply": at, title: told ? `${text}: the policy gave it ${told}` : text },
+          el("span", { class: "move" }, text), told ? el("span", { class: "share" }, told) : null));
+      };
       this.line.replaceChildren(row("start of the run", 0), ...moves.map((move, at) => row(`${at + 1}. ${move}`, at + 1)));
       this.ply = null;
     }
@@ -166,6 +181,24 @@ class Lane {
         el("td", { title: row.program }, row.program), el("td", { class: row.tone }, row.decision), el("td", { class: "number" }, row.chance),
         el("td", { class: `number ${row.speed}` }, row.ratio), el("td", { class: "number" }, row.expected)),
       row.words ? el("tr", { class: "words" }, el("td", { colspan: 5 }, row.words)) : null].filter(Boolean)));
+  }
+
+  /** What a policy says of the program shown: hidden where there is none to ask. */
+  drawLearned(learned) {
+    const key = JSON.stringify(learned);
+    if (key === this.learnedKey) return;
+    this.learnedKey = key;
+    this.policy.hidden = !learned;
+    if (!learned) return;
+    put(this.learnedWords, learned.pending ? "Asking the policy…" : learned.words);
+    if (learned.pending) return; // what was said of the program before stays until then: nothing jumps
+    this.scroll.hidden = learned.stop === null;
+    const lines = (changes) => changes.map(([sign, text]) => el("div", { class: sign === "+" ? "added" : "removed" }, `${sign === "+" ? "+" : "−"} ${text}`));
+    const row = ({ move, probability, changes }) => el("tr", { class: move === learned.played ? "played" : null },
+      el("td", {}, move, move === learned.played ? el("span", { class: "tag" }, "played next") : null),
+      el("td", { class: "number" }, chance(probability)), el("td", { class: "changes mono" }, ...lines(changes)));
+    this.learned.replaceChildren(...learned.moves.map(row), ...(learned.stop === null ? [] : [
+      el("tr", {}, el("td", {}, "stop"), el("td", { class: "number" }, chance(learned.stop)), el("td", { class: "empty" }, "no move is worth more"))]));
   }
 
   /** The newest stands on top; who has scrolled down stays where he reads. */

@@ -20,7 +20,7 @@ def study_buttons(recordings: Sequence[Recording]) -> None:
             if any(entry.status == "ok" and entry.seconds for entry in each.entries):
                 st.download_button(
                     f"A study of {each.spec.agent}'s run", partial(_text, each),
-                    f"{file_name(each.spec.title)}.md", "text/markdown", key=f"study_{each.name}",
+                    f"{file_name(each.spec.title)}.md", "text/markdown", key=f"study_{each.spec.id}",
                     on_click="ignore",
                     help="The moves to its best, as a text to put your words into: dojo study builds it.",
                 )  # fmt: skip

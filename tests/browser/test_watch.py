@@ -66,6 +66,28 @@ def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, way: Way, serv
     expect(tab).to_have_url(re.compile("g="))
 
 
+def test_a_policy_is_watched_on_a_kernel_it_never_saw_and_asked_for_hints(tab: Any, server: Any) -> None:
+    tab.goto(f"{server.url}/watch?demo=axpy-line")
+    place = tab.get_by_label("Place in the recording")
+    place.fill("6")
+    place.dispatch_event("change")
+    expect(tab.locator(".metrics")).to_contain_text("99.6% reached")
+    tab.locator(".line [data-ply='1']").click()
+    row = tab.locator("table.learned tr.played")
+    expect(row).to_contain_text("set_location ap register")
+    expect(row.locator(".number")).to_have_text("99%")
+    expect(row.locator(".changes .added")).to_contain_text("ap f64 [] register")
+    tab.locator("[data-do=take_over]").click()
+    tab.wait_for_selector(".row[data-move]")
+    tab.get_by_role("button", name="Hint").first.click()
+    likeliest = tab.locator("[data-learned]").first
+    expect(likeliest).to_be_visible()  # a policy is loaded, once
+    expect(tab.locator(".drawer .learned")).to_contain_text(re.compile(r"It has .* this kernel"))
+    move = likeliest.get_attribute("data-learned")
+    likeliest.click()
+    expect(tab.locator(".entry.here")).to_contain_text(move)
+
+
 def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/watch?demo=softmax-by-hand")
     tab.wait_for_selector(".replay >> text=of 11")

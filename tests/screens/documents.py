@@ -19,10 +19,10 @@ from tests.screens.scenes import (
     clicks,
     compared,
     example,
-    halfway,
     measured,
     pick_line,
     refused_then_helped,
+    replayed,
     selected,
     step,
     type_move,
@@ -101,7 +101,7 @@ SHOTS = (
     Scene("library", "library", awaits("[data-testid=stDataFrame] canvas")),
     Scene("learn", "learn", step("one-loop-for-both", refused_then_helped)),
     Scene("model", "model", example),
-    Scene("watch", "watch", halfway, query="&demo=softmax-agent"),
+    Scene("watch", "watch", replayed(30), query="&demo=softmax-agent"),
 )
 DARK = ("play-dark", "watch")
 

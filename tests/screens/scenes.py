@@ -182,6 +182,13 @@ def hinted(page: Any) -> None:
         page.wait_for_timeout(600)
 
 
+def hinted_by_a_policy(page: Any) -> None:
+    """On a target that something was learned for."""
+    begun("axpy", "64", "snitch", ".row[data-move]")(page)
+    page.keyboard.press("h")
+    page.wait_for_selector(".learned-moves", timeout=60_000)
+
+
 def failing(page: Any) -> None:
     """A failure as the feed would bring it: a correct generator makes none."""
     page.keyboard.press("m")
@@ -260,12 +267,18 @@ def all_words(page: Any) -> None:
     page.wait_for_selector("dialog.glossary .entry")
 
 
-def halfway(page: Any) -> None:
+def replayed(step: int) -> Callable[[Any], None]:
     """A recording, some way in."""
-    page.click(".replay >> text=Pause")
-    page.locator(".replay input").fill("30")
-    page.locator(".replay input").dispatch_event("change")
-    page.wait_for_selector(".replay >> text=/^30 of/")
+
+    def act(page: Any) -> None:
+        pause = page.locator(".replay >> text=Pause")
+        if pause.count():  # a short one may be over by now
+            pause.click()
+        page.locator(".replay input").fill(str(step))
+        page.locator(".replay input").dispatch_event("change")
+        page.wait_for_selector(f".replay >> text=/^{step} of/")
+
+    return act
 
 
 def agents(page: Any) -> None:
@@ -426,6 +439,7 @@ SCENES = (
     Scene("play-blocked", "", clicks("[data-tab=blocked]", ".row.blocked")),
     Scene("play-enablers", "", clicks("[data-tab=enablers]")),
     Scene("play-hint", "", hinted),
+    Scene("play-learned", "", hinted_by_a_policy, game=False),
     Scene("play-remove", "", keys("ArrowLeft", "text=Remove this move")),
     Scene("play-wrong-move", "", wrong_move),
     Scene("play-help", "", keys("?")),
@@ -485,7 +499,9 @@ SCENES = (
     Scene("class-delete", "class", classes.asked_to_delete, game=False),
     Scene("play-projector", "", query="&projector=1", after=leave_projector),
     Scene("learn-projector", "learn", step("one-loop-for-both"), query="&projector=1", after=leave_projector),
-    Scene("watch-recording", "watch", halfway, query="&demo=softmax-agent"),
+    Scene("watch-recording", "watch", replayed(30), query="&demo=softmax-agent"),
+    Scene("watch-learned", "watch", replayed(4), query="&demo=axpy-line"),
+    Scene("watch-race", "watch", replayed(46), query="&demo=axpy-learned,axpy-unguided"),
     Scene("watch-two", "watch", agents, game=False, after=stop_agents),
     Scene("watch", "watch"),
     Scene("train-run", "train", trained, game=False),

@@ -12,5 +12,11 @@ loop.py        rounds of search, minimising and training, until the teachers gai
 saved.py       a policy in a folder, and those that come with the Dojo (weights/)
 player.py      the agent ``perfllm``: a target's policy guides the search, and lends it lines
 
-No file knows hardware, recipes or an expert: moves, texts and times alone.
+and what people are told of it:
+
+asked.py       a policy's word on a position, for hints and for those who watch
+folders.py     the teachers of a loop's folder, round by round, beside the expert
+held_out.py    players on kernels that were left out, beside the expert
+
+No file knows hardware or recipes, and none that learns knows an expert: moves, texts and times alone.
 """

@@ -1,4 +1,5 @@
-"""PerfLLM with what it knows of other kernels: a target's policy guides the search, and lends it lines."""
+"""PerfLLM with what it knows of other kernels: a target's policy guides the search, and lends it lines.
+``perfllm-unguided`` is the same search without: what was learned is worth the difference."""
 
 from __future__ import annotations
 
@@ -20,3 +21,8 @@ def play(task: Task, budget: Budget, rng: random.Random) -> Proposals:
         return
     start = Trail.at(task.game)
     yield from Search(start, rng, policy.weigh, hear=task.hear, lore=parsed(policy.lines)).proposals()
+
+
+def play_unguided(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+    """The same search, each kind of move as likely as any other, without lines of other kernels."""
+    yield from Search(Trail.at(task.game), rng, hear=task.hear).proposals()
