@@ -12,11 +12,16 @@ from agents.trail import Trail
 from dojo_core.game import Step
 from dojo_core.moves.core import REGISTRY, Argument, Move, Refusal
 from dojo_core.moves.legality import all_candidates, outcome
+from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import Place
+from dojo_core.moves.ways import with_enablers
 
 NOTHING = 1.005  # a removal may cost so much over all: a cycle here and there is no reason for a move
 GRAFTS = 0.6  # share of edits that take moves from another line
 WHOLE = 0.4  # share of grafts that take a line to its end, not some moves of it
+FORCED = 0.4  # share of the other edits that play a move together with what it needs to be legal
+FINISHED = 0.6  # share of edits that are finished as another line was
+PLACES = 6  # at which a move of another line is tried behind an edit
 TRIES = 8  # places at which a move is tried that is not legal where it was
 NAMED = 3.0  # logits of a place for a move of another line: it names what the line's moves before it named,
 SIMILAR = 1.5  # and has the same number or depth
@@ -32,9 +37,60 @@ def edited(trail: Trail, donors: Sequence[Moves], rng: random.Random) -> Trail |
     for _ in range(rng.choice((1, 1, 2))):
         if donors and rng.random() < GRAFTS:
             changed = grafted(changed, rng.choice(donors), rng)
+        elif rng.random() < FORCED:
+            changed = forced(changed, rng) or changed
         else:
             changed = edit_of_moves(changed, rng) or changed
+    if donors and rng.random() < FINISHED:
+        changed = finished(changed, rng.choice(donors), rng)
     return changed if changed.program.hash != trail.program.hash else None
+
+
+def forced(trail: Trail, rng: random.Random) -> Trail | None:
+    """A move more within the line, each kind equally likely, with what it needs; None where that is not to
+    be had."""
+    at = len(trail.steps) if rng.random() < 0.5 else rng.randint(0, len(trail.steps))
+    before = trail.upto(at)
+    context = before.context()
+    kinds = sorted(REGISTRY)
+    rng.shuffle(kinds)
+    candidates = next((c for kind in kinds if (c := list(all_candidates(context, (kind,))))), None)
+    after = None if candidates is None else made_legal(before, rng.choice(candidates), rng)
+    return None if after is None else after.replayed(trail.steps[at:])
+
+
+def made_legal(trail: Trail, move: Move, rng: random.Random) -> Trail | None:
+    """The line with a move more, where it is refused behind the moves that the rules tell to make it legal
+    (``dojo_core.moves.ways``); None where they tell of none.
+
+    Such moves may change no time at all, as the three unrolled scopes that an array in registers needs: found
+    one by one they would take as many lucky draws. Nothing here says whether the move is worth it.
+    """
+    context = trail.context()
+    result = outcome(context, move)
+    moves = [move]
+    if isinstance(result, Refusal):
+        ways = with_enablers(context, move, result).ways
+        if not ways:
+            return None
+        way = rng.choice(ways)
+        moves = list(map(parse_move, (*way.moves, way.then) if way.then else way.moves))
+    elif result.hash == trail.program.hash:
+        return None
+    after = trail.played(moves)
+    return after if len(after.steps) == len(trail.steps) + len(moves) else None
+
+
+def finished(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
+    """What some last moves of another line do done here too, wherever it is possible: a structure is as fast
+    as it is with everything that has to follow it."""
+    for move in donor[rng.randrange(len(donor)) :]:
+        context = trail.context()
+        alike = [m for m in all_candidates(context, (move.name,)) if _words(m) == _words(move)]
+        rng.shuffle(alike)
+        for other in alike[:PLACES]:
+            trail = made_legal(trail, other, rng) or trail
+    return trail
 
 
 def grafted(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
