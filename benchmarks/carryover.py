@@ -164,7 +164,10 @@ def _tried(
                 problem = Problem(game, timing)
                 if player in guides:
                     borrowed = lore if player in ("policy", "lines") else ()
-                    search = Search(problem.start, rng, guides[player], lore=borrowed).proposals()
+                    glance = policy.glance if player.startswith("policy") else None
+                    search = Search(
+                        problem.start, rng, guides[player], lore=borrowed, glance=glance
+                    ).proposals()
                 else:
                     search = agent_named(player).strategy(Task(game), Budget(BUDGETS[-1]), rng)
                 best = spend(search, problem, BUDGETS[-1])

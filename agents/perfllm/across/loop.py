@@ -183,7 +183,8 @@ class Loop:
         seeds = [problem.start.played(map(parse_move, line.moves)) for line in _worth(found.get(key, ()))]
         lore = parsed(_best_lines({other: entries for other, entries in found.items() if other != key}))
         guide: Guide | None = None if policy is None else policy.weigh
-        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore)
+        glance = None if policy is None else policy.glance
+        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore, glance=glance)
         budget = self.plan.blind if policy is None else self.plan.guided
         best = spend(search.proposals(), problem, budget)
         lines = []
