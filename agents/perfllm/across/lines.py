@@ -82,8 +82,8 @@ def made_legal(trail: Trail, move: Move, rng: random.Random) -> Trail | None:
 
 
 def finished(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
-    """What some last moves of another line do done here too, wherever it is possible: a structure is as fast
-    as it is with everything that has to follow it."""
+    """The line with what some last moves of another line do, done wherever it is possible: a structure shows
+    what it is worth once everything is played that has to follow it."""
     for move in donor[rng.randrange(len(donor)) :]:
         context = trail.context()
         alike = [m for m in all_candidates(context, (move.name,)) if _words(m) == _words(move)]

@@ -268,9 +268,13 @@ def _worth(entries: Sequence[Entry]) -> list[Line]:
 
 
 def _best_lines(found: Mapping[Key, Sequence[Entry]]) -> tuple[tuple[str, ...], ...]:
-    """The best line of each problem that has one."""
-    best = [_worth(entries)[:1] for entries in found.values()]
-    return tuple(line.moves for lines in best for line in lines)
+    """The best line of each problem that has one; of those with the same kinds of moves one after the other
+    one, since they lend the same."""
+    lines: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for entries in found.values():
+        for line in _worth(entries)[:1]:
+            lines.setdefault(tuple(map(kind_of, line.moves)), line.moves)
+    return tuple(lines.values())
 
 
 def _different(ranked: Sequence[Position]) -> list[Position]:

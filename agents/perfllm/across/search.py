@@ -27,7 +27,7 @@ import numpy as np
 
 from agents.agent import Proposals, Thought
 from agents.perfllm.across.guides import Guide, alike
-from agents.perfllm.across.lines import edited, minimised, transplanted
+from agents.perfllm.across.lines import edited, finished, minimised, transplanted
 from agents.perfllm.actions import Action, actions_in_turn, legal_actions
 from agents.trail import Trail
 from dojo_core.game import Step
@@ -151,18 +151,25 @@ class Search:
         return min((position.cost for position in self.archive.values()), default=math.inf)
 
     def _open(self) -> Proposals:
-        """Walks of the guide from the start, and every line of other kernels once, as a whole."""
+        """Walks of the guide from the start, by turns with every line of other kernels, once as a whole and
+        finished, once as a whole."""
         parent = self.positions.get(self.start.program.hash)
         if parent is None:
             return
-        lines = self.rng.sample(self.lore, len(self.lore))
-        for number in range(max(len(lines), self.settings.opening if self.guide else 0)):
+        replays = self._replays()
+        for number in range(max(2 * len(self.lore), self.settings.opening)):
             if self.guide and number < self.settings.opening:
                 yield from self._walk_guided(parent)
-            if number < len(lines):
-                trail = transplanted(self.start, lines[number], self.rng)
-                if self._new(trail):
-                    yield from self._tried(parent, trail, None)
+            trail = next(replays, None)
+            if trail is not None and self._new(trail):
+                yield from self._tried(parent, trail, None)
+
+    def _replays(self) -> Iterator[Trail]:
+        played = []
+        for line in self.rng.sample(self.lore, len(self.lore)):
+            played.append(transplanted(self.start, line, self.rng))
+            yield finished(played[-1], line, self.rng)
+        yield from played
 
     def _minimise(self) -> Proposals:
         """The best line without the moves that made nothing faster: shorter lines are better to edit."""
