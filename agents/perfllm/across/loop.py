@@ -139,17 +139,25 @@ class Loop:
 
     def policy(self) -> Policy:
         """That of the last round. Raises ValueError where no round has ended."""
-        policy = load(self.folder / f"policy-{self._ended}")
+        policy = load(self.last_policy)
         if policy is None:
             raise ValueError(f"{self.folder} has no policy yet: let a round end first.")
         return policy
 
+    @property
+    def last_policy(self) -> Path:
+        """The folder of the policy of the last round that has ended."""
+        return self.folder / f"policy-{self._ended}"
+
+    def teachers(self) -> list[Entry]:
+        """What the teachers of rounds that have ended found."""
+        return [e for e in self._written if e["event"] == "teacher" and e["round"] <= self._ended]
+
     def taught(self) -> list[Line]:
         """The lines that the last policy was taught."""
         found: dict[Key, list[Entry]] = {}
-        for entry in self._written:
-            if entry["event"] == "teacher" and entry["round"] <= self._ended:
-                found.setdefault((entry["kernel"], entry["shape"]), []).append(entry)
+        for entry in self.teachers():
+            found.setdefault((entry["kernel"], entry["shape"]), []).append(entry)
         return [line for entries in found.values() for line in _worth(entries)]
 
     @property
