@@ -23,6 +23,7 @@ FORCED = 0.4  # share of the other edits that play a move together with what it 
 FINISHED = 0.6  # share of edits that are finished as another line was
 PLACES = 6  # at which a move of another line is tried behind an edit
 TRIES = 8  # places at which a move is tried that is not legal where it was
+NEEDY = 2  # places at which it is tried behind what it needs, where it is legal at none
 NAMED = 3.0  # logits of a place for a move of another line: it names what the line's moves before it named,
 SIMILAR = 1.5  # and has the same number or depth
 WORDS = ("location", "instruction", "algorithm", "mode")  # kinds of arguments that are the same anywhere
@@ -108,7 +109,7 @@ def transplanted(trail: Trail, moves: Moves, rng: random.Random) -> Trail:
     not legal, or left out. What arrays are called here is settled by the first move that names them."""
     names: dict[str, str] = {}
     for move in moves:
-        trail = _alike(trail, move, names, rng) or trail
+        trail = _alike(trail, move, names, rng, needy=NEEDY) or trail
     return trail
 
 
@@ -121,21 +122,33 @@ def mended(trail: Trail, steps: Sequence[Step], rng: random.Random) -> Trail:
     return trail
 
 
-def _alike(trail: Trail, move: Move, names: dict[str, str], rng: random.Random) -> Trail | None:
+def _alike(
+    trail: Trail, move: Move, names: dict[str, str], rng: random.Random, needy: int = 0
+) -> Trail | None:
     """The line with a move more that is like another one; ``names``: what its arrays are called here, to
-    which this move's are added."""
+    which this move's are added. Where none is legal, so many are tried behind what they need."""
     context = trail.context()
     alike = [other for other in all_candidates(context, (move.name,)) if _words(other) == _words(move)]
     logits = {other: _likeness(move, other, names) for other in alike}
     noisy = {other: logit - math.log(-math.log(rng.random() or 0.5)) for other, logit in logits.items()}
-    for other in sorted(noisy, key=noisy.__getitem__, reverse=True)[:TRIES]:
+    likely = sorted(noisy, key=noisy.__getitem__, reverse=True)[:TRIES]
+    for other in likely:
         result = outcome(context, other)
         if not isinstance(result, Refusal) and result.hash != trail.program.hash:
-            for theirs, here in zip(move.arguments, other.arguments, strict=False):
-                if isinstance(theirs, Place | str) and isinstance(here, Place | str):
-                    names.setdefault(_name(theirs), _name(here))
+            _note(names, move, other)
             return trail.extended(Step(other, trail.born))
+    for other in likely[:needy]:
+        if after := made_legal(trail, other, rng):
+            _note(names, move, other)
+            return after
     return None
+
+
+def _note(names: dict[str, str], move: Move, other: Move) -> None:
+    """What the arrays of a move are called here, where it is played as ``other``."""
+    for theirs, here in zip(move.arguments, other.arguments, strict=False):
+        if isinstance(theirs, Place | str) and isinstance(here, Place | str):
+            names.setdefault(_name(theirs), _name(here))
 
 
 def _likeness(move: Move, other: Move, names: Mapping[str, str]) -> float:

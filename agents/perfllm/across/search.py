@@ -38,6 +38,7 @@ from dojo_core.moves.places import scopes
 from dojo_core.program.tree import Program
 
 ELITE = 8  # so many of the fastest structures
+REPLAYED = 0.2  # share of proposals that are other kernels' lines as wholes, at places drawn anew
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,9 @@ class Search:
         minimised_at = self.best
         while self.archive and idle < 200:
             known = len(self.positions) + len(self.failed)
-            if self.rng.random() < self.settings.edits:
+            if self.lore and self.rng.random() < REPLAYED:
+                yield from self._replay()
+            elif self.rng.random() < self.settings.edits:
                 yield from self._edit()
             else:
                 yield from self._walk()
@@ -170,6 +173,14 @@ class Search:
             played.append(transplanted(self.start, line, self.rng))
             yield finished(played[-1], line, self.rng)
         yield from played
+
+    def _replay(self) -> Proposals:
+        """One line of another kernel, finished."""
+        parent = self.positions.get(self.start.program.hash)
+        line = self.rng.choice(self.lore)
+        trail = finished(transplanted(self.start, line, self.rng), line, self.rng)
+        if parent is not None and self._new(trail):
+            yield from self._tried(parent, trail, None)
 
     def _minimise(self) -> Proposals:
         """The best line without the moves that made nothing faster: shorter lines are better to edit."""
