@@ -12,7 +12,7 @@ from agents.agent import Budget, Task, run
 from agents.perfllm.across import features
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Kinds, alike
-from agents.perfllm.across.lines import finished, made_legal, minimised, transplanted
+from agents.perfllm.across.lines import finished, forced, grafted, made_legal, minimised, transplanted
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed
 from agents.perfllm.across.policy import NgramReader, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
@@ -129,6 +129,15 @@ def test_a_refused_move_is_played_behind_what_makes_it_legal() -> None:
     needed = ["unroll rc@1", "unroll rc#1@2", "unroll c@1"]
     assert list(map(str, after.moves[3:])) == [*needed, "set_location rc register"]
     assert made_legal(staged, parse_move("drop_dead rc"), random.Random(0)) is None  # rc is read: no way
+
+
+def test_what_an_edit_makes_differs_from_what_later_moves_of_the_line_make() -> None:
+    start = problem("matmul", "4x4x4").start
+    line = start.played(map(parse_move, ("stage_write c c#1@1 ct", "split_scope c@0 2", "split_scope c@1 2")))
+    for seed in range(20):
+        for after in (forced(line, random.Random(seed)), grafted(line, line.moves, random.Random(seed))):
+            steps = after.steps if after else ()
+            assert len({step.origin for step in steps}) == len(steps)
 
 
 def test_a_line_is_finished_as_another_one_was_wherever_that_is_possible() -> None:

@@ -56,16 +56,17 @@ def forced(trail: Trail, rng: random.Random) -> Trail | None:
     kinds = sorted(REGISTRY)
     rng.shuffle(kinds)
     candidates = next((c for kind in kinds if (c := list(all_candidates(context, (kind,))))), None)
-    after = None if candidates is None else made_legal(before, rng.choice(candidates), rng)
+    after = None if candidates is None else made_legal(before, rng.choice(candidates), rng, trail.born)
     return None if after is None else after.replayed(trail.steps[at:])
 
 
-def made_legal(trail: Trail, move: Move, rng: random.Random) -> Trail | None:
+def made_legal(trail: Trail, move: Move, rng: random.Random, born: int = 0) -> Trail | None:
     """The line with a move more, where it is refused behind the moves that the rules tell to make it legal
     (``dojo_core.moves.ways``); None where they tell of none.
 
     Such moves may change no time at all, as the three unrolled scopes that an array in registers needs: found
-    one by one they would take as many lucky draws. Nothing here says whether the move is worth it.
+    one by one they would take as many lucky draws. Nothing here says whether the move is worth it. What is
+    new gets numbers from ``born`` on, so that they differ from those of what later moves of the line make.
     """
     context = trail.context()
     result = outcome(context, move)
@@ -78,7 +79,9 @@ def made_legal(trail: Trail, move: Move, rng: random.Random) -> Trail | None:
         moves = list(map(parse_move, (*way.moves, way.then) if way.then else way.moves))
     elif result.hash == trail.program.hash:
         return None
-    after = trail.played(moves)
+    after = trail
+    for each in moves:
+        after = after.extended(Step(each, max(born, after.born))) or after
     return after if len(after.steps) == len(trail.steps) + len(moves) else None
 
 
@@ -100,16 +103,16 @@ def grafted(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
     begin = rng.randrange(len(donor)) if rng.random() < 0.6 else 0
     end = len(donor) if rng.random() < WHOLE else rng.randint(begin + 1, len(donor))
     at = len(trail.steps) if rng.random() < 0.5 else rng.randint(0, len(trail.steps))
-    after = transplanted(trail.upto(at), donor[begin:end], rng)
+    after = transplanted(trail.upto(at), donor[begin:end], rng, trail.born)
     return after.replayed(trail.steps[at:]) if rng.random() < 0.7 else after
 
 
-def transplanted(trail: Trail, moves: Moves, rng: random.Random) -> Trail:
+def transplanted(trail: Trail, moves: Moves, rng: random.Random, born: int = 0) -> Trail:
     """Moves of another line behind this one, each at a place that is like its own, drawn anew where that is
     not legal, or left out. What arrays are called here is settled by the first move that names them."""
     names: dict[str, str] = {}
     for move in moves:
-        trail = _alike(trail, move, names, rng, needy=NEEDY) or trail
+        trail = _alike(trail, move, names, rng, NEEDY, born) or trail
     return trail
 
 
@@ -123,7 +126,7 @@ def mended(trail: Trail, steps: Sequence[Step], rng: random.Random) -> Trail:
 
 
 def _alike(
-    trail: Trail, move: Move, names: dict[str, str], rng: random.Random, needy: int = 0
+    trail: Trail, move: Move, names: dict[str, str], rng: random.Random, needy: int = 0, born: int = 0
 ) -> Trail | None:
     """The line with a move more that is like another one; ``names``: what its arrays are called here, to
     which this move's are added. Where none is legal, so many are tried behind what they need."""
@@ -136,9 +139,9 @@ def _alike(
         result = outcome(context, other)
         if not isinstance(result, Refusal) and result.hash != trail.program.hash:
             _note(names, move, other)
-            return trail.extended(Step(other, trail.born))
+            return trail.extended(Step(other, max(born, trail.born)))
     for other in likely[:needy]:
-        if after := made_legal(trail, other, rng):
+        if after := made_legal(trail, other, rng, born):
             _note(names, move, other)
             return after
     return None
