@@ -17,6 +17,7 @@ from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
 from agents.passes.operand_blocks import block_operands
+from agents.passes.pipelines import pipeline_rows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
@@ -63,5 +64,6 @@ def _by_structure(sketch: Sketch) -> None:
     sum_in_registers(sketch)
     ask_for_operands(sketch)
     ask_for_rows(sketch)
-    ask_ahead(sketch)
     stream_results(sketch)
+    pipeline_rows(sketch)
+    ask_ahead(sketch)
