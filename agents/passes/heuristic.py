@@ -16,6 +16,7 @@ from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
+from agents.passes.moments import sum_squares_by_blocks
 from agents.passes.operand_blocks import block_operands
 from agents.passes.pipelines import pipeline_rows
 from agents.passes.recomputing import recompute_far, recompute_near
@@ -41,6 +42,7 @@ def heuristic(sketch: Sketch) -> None:
 def _by_structure(sketch: Sketch) -> None:
     """All steps but the last."""
     use_reciprocals(sketch)
+    sum_squares_by_blocks(sketch)
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         use_fewer_products(sketch, provenance)
         channels_in_lanes(sketch, provenance)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.passes.structure import only, scope_of, traffic, unmarked_at, uses
+from agents.passes.structure import instances, only, scope_of, traffic, unmarked_at, uses
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
@@ -21,9 +21,12 @@ from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program
 from dojo_core.recipes import RECIPES, Sketch
 
 STAGES = (2, 3)
+PART = 4  # of the longest loop over a row, what one that goes over all of it does at least
 RUNS = (128, 64, 32, 16, 8, 6, 4)  # rows of a run, the first that divides them and fits
+EACH = 4  # runs for each thread at least, so that all have as much to do
 KEPT = 2  # of a core's first cache, the share for what the stages of a run leave to each other
-ROWS = 4  # of a core's cache, the share that a row of each stage may take
+ROWS = 2  # of a cache, the share that a row of each stage may take
+LONG = 64 << 10  # bytes of a row, from which on the processor foresees all but its beginning
 AHEAD = 1536  # elements between what the first stage reads and what is asked for
 
 
@@ -52,15 +55,18 @@ def stages_of(sketch: Sketch, path: Path) -> list[Stage]:
     if traffic(program) <= target.shared_cache_bytes or not unmarked_at(program, path):
         raise NoSuchPlace("The caches hold what its rows read and write.")
     scope = scope_of(program, path)
-    loops = [n for n, child in enumerate(scope.body) if isinstance(child, Scope) and not child.mark]
-    sizes = {child.size for n in loops if isinstance(child := scope.body[n], Scope)}
-    if len(loops) not in STAGES or len(sizes) != 1 or not independent(sketch, path):
+    loops = _long_loops(program, path)
+    if len(loops) not in STAGES or len({scope_of(program, (*path, n)).size for n in loops}) > 1:
         raise NoSuchPlace("Its rows are not gone over twice or three times alike.")
-    first, last = ({a.array for leaf in _below(program, (*path, loops[n])) for a in _used(leaf)} for n in (0, -1))
-    if not first & set(program.inputs) or not last & set(program.outputs):
+    if not independent(sketch, path):
+        raise NoSuchPlace("Threads cannot share its rows.")
+    first, last = (_below(program, (*path, n)) for n in (loops[0], loops[-1]))
+    read = {a.array for leaf in first for a in leaf.op.reads if uses(a, len(path) - 1)} & set(program.inputs)
+    if not read or not {leaf.op.target.array for leaf in last} & set(program.outputs):
         raise NoSuchPlace("Its rows do not come from memory and go back there.")
-    rows = sum(_row_bytes(program, path, array) for array in first | last)
-    if rows * len(loops) > target.cache_bytes // ROWS:
+    row = sum(program.buffer_of[array].bytes for array in read) // scope.size
+    cache = target.cache_bytes if row <= target.cache_bytes else target.shared_cache_bytes // target.threads
+    if row * len(loops) > cache // ROWS:
         raise NoSuchPlace("A row of each stage would not stay in the cache.")
     stages, end = [], 0
     for loop in loops:
@@ -70,10 +76,6 @@ def stages_of(sketch: Sketch, path: Path) -> list[Stage]:
         stages.append(Stage(begin if stages else 0, loop))
         end = loop + 1
     return stages
-
-
-def _used(leaf: Leaf) -> tuple[Access, ...]:
-    return (leaf.op.target, *leaf.op.reads)
 
 
 def _below(program: Program, path: Path) -> list[Leaf]:
@@ -86,11 +88,15 @@ def _sets(node: Node) -> bool:
     return all(not op.accumulate and not any(isinstance(o, Access) for o in op.operands) for op in ops)
 
 
-def _row_bytes(program: Program, path: Path, array: str) -> int:
-    """Of an array's bytes, those that one iteration of the scope goes over; none of one for all of them."""
-    accesses = [a for leaf in _below(program, path) for a in _used(leaf) if a.array == array]
-    along = any(uses(a, len(path) - 1) for a in accesses)
-    return program.buffer_of[array].bytes // scope_of(program, path).size if along else 0
+def _long_loops(program: Program, path: Path, beside: int = -1) -> list[int]:
+    """The children of a scope over rows that go over all of a row: the others do less than a part of that.
+    One, ``beside``, is left out."""
+    done = {
+        n: instances(program, (*path, n))
+        for n in _loops(program, path)
+        if n != beside
+    }
+    return [n for n, count in done.items() if count * PART >= max(done.values())]
 
 
 def _pipeline(sketch: Sketch, path: Path) -> None:
@@ -99,7 +105,7 @@ def _pipeline(sketch: Sketch, path: Path) -> None:
     kept = _kept(sketch.program, path, stages)
     rows = _rows_of_a_run(sketch, path, kept)
     sketch.play("split_scope", sketch.place(path), rows)
-    around, path = sketch.provenance(path), (*path, 0)
+    around, path = path, (*path, 0)
     for name, dim in kept.items():
         sketch.play("split_dim", name, dim, rows)
         if buffer_named(sketch.program, name).location == "register":
@@ -134,20 +140,16 @@ def _kept(program: Program, path: Path, stages: Sequence[Stage]) -> dict[str, in
 def _rows_of_a_run(sketch: Sketch, path: Path, kept: dict[str, int]) -> int:
     program, target = sketch.program, sketch.context.target
     size = scope_of(program, path).size
-    row = sum(_held(buffer_named(program, name)) for name in kept)
+    row = sum(buffer_named(program, name).bytes for name in kept)  # a buffer keeps nothing from row to row
     fitting = (
         rows
         for rows in RUNS
         if size % rows == 0
         and rows * row <= target.first_cache_bytes // KEPT
+        and size // rows >= EACH * target.threads
         and balance(size // rows, target.threads) >= BALANCED
     )
     return only(fitting)
-
-
-def _held(buffer: Buffer) -> int:
-    """Bytes that a buffer which keeps nothing from row to row takes."""
-    return buffer.bytes
 
 
 def _ask_ahead(sketch: Sketch, loop: Path) -> None:
@@ -156,35 +158,44 @@ def _ask_ahead(sketch: Sketch, loop: Path) -> None:
     for leaf in _below(program, loop):
         for access in leaf.op.reads:
             last = affine(access.index[-1]) if access.index and not access.indirect else None
-            if access.array in program.inputs and last is not None and last.uses(len(loop) - 1):
+            row = program.buffer_of[access.array].bytes // scope_of(program, loop[:1]).size
+            if access.array in program.inputs and last is not None and last.uses(len(loop) - 1) and row <= LONG:
                 further = Access(access.array, (*access.index[:-1], last + AHEAD))
                 sketch.may("prefetch", sketch.place(leaf.path), str(further))
                 return
 
 
-def _join_loops(sketch: Sketch, around: Provenance, count: int) -> None:
+def _join_loops(sketch: Sketch, around: Path, stages: int) -> None:
     """Make one loop over blocks of those of the rows that are in the pipeline together: where it fills, in
     the scope that all stages share, where it drains."""
-    path = sketch.path(around)
-    loops = [
-        sketch.provenance((*path, n))
-        for n, child in enumerate(scope_of(sketch.program, path).body)
-        if isinstance(child, Scope) and not child.mark
-    ]
-    filling = count * (count - 1) // 2
-    shared = sketch.path(loops.pop(filling))
-    within = [
-        sketch.provenance((*shared, n))
-        for n, child in enumerate(scope_of(sketch.program, shared).body)
-        if isinstance(child, Scope) and not child.mark
-    ]
-    for together in (*range(1, count), *reversed(range(1, count))):
-        _join(sketch, loops[:together])
-        del loops[:together]
-    _join(sketch, within)
+    program = sketch.program
+    loops = _loops(program, around)
+    shared = only(n for n in loops if len(_long_loops(program, (*around, n))) == stages)
+    numbers = _long_loops(program, around, beside=shared)
+    before, behind = [n for n in numbers if n < shared], [n for n in numbers if n > shared]
+    groups = [[(*around, shared, n) for n in _long_loops(program, (*around, shared))]]
+    for count in range(1, stages):
+        groups += [[(*around, n) for n in before[:count]], [(*around, n) for n in behind[-count:]]]
+        del before[:count], behind[-count:]
+    for first, *others in [[sketch.provenance(path) for path in group] for group in groups]:
+        for other in others:
+            _join(sketch, first, other)
 
 
-def _join(sketch: Sketch, loops: Sequence[Provenance]) -> None:
-    for other in loops[1:]:
-        first = sketch.place(sketch.path(loops[0]))
-        RECIPES["fuse_with"].run(sketch, first, sketch.place(sketch.path(other)))
+def _loops(program: Program, path: Path) -> list[int]:
+    """The children of a scope that are loops."""
+    children = enumerate(scope_of(program, path).body)
+    return [n for n, child in children if isinstance(child, Scope) and not child.mark]
+
+
+def _join(sketch: Sketch, first: Provenance, second: Provenance) -> None:
+    """Join two loops, and in them the last of the first with the one of the second, where they are alike."""
+    inner = [
+        [sketch.provenance((*path, n)) for n in _loops(sketch.program, path)]
+        for path in (sketch.path(first), sketch.path(second))
+    ]
+    RECIPES["fuse_with"].run(sketch, sketch.place(sketch.path(first)), sketch.place(sketch.path(second)))
+    if inner[0] and len(inner[1]) == 1:
+        last, one = inner[0][-1], inner[1][0]
+        if scope_of(sketch.program, sketch.path(last)).size == scope_of(sketch.program, sketch.path(one)).size:
+            _join(sketch, last, one)

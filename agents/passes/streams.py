@@ -116,11 +116,13 @@ def _short_pieces(program: Program, leaf: Leaf, target: Target) -> list[tuple[in
 
 
 def ask_ahead(sketch: Sketch) -> None:
-    """Prefetch later rows where rows are gone over more than once, else further on in the same row."""
+    """Prefetch later rows where rows are gone over more than once, else further on in the same row; not what
+    is asked for already, as by a pipeline."""
     program = sketch.program
     if traffic(program) <= sketch.context.target.shared_cache_bytes:
         return
-    for array in program.inputs:
+    asked = {access.array for leaf in program.leaves for access in leaf.op.prefetches}
+    for array in (each for each in program.inputs if each not in asked):
         by_loop = {
             leaf.path[:-1]: (leaf, access)
             for leaf in program.leaves
