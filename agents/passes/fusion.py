@@ -108,18 +108,15 @@ def _join(sketch: Sketch, first: Provenance, second: Provenance, shared: bool) -
 
 
 def bring_together(sketch: Sketch, first: Provenance, second: Provenance) -> None:
-    """Move what stands between two siblings before the first, else behind the second. Raises IllegalMove."""
-    start, end = sketch.path(first), sketch.path(second)
-    behind = []
-    for between in [sketch.provenance((*start[:-1], n)) for n in range(start[-1] + 1, end[-1])]:
-        behind.append(between)
-        with sketch.attempt():
-            while (path := sketch.path(between)) > sketch.path(first):
-                sketch.play("reorder", sketch.place((*path[:-1], path[-1] - 1)))
-            behind.pop()
-    for between in reversed(behind):
-        while (path := sketch.path(between)) < sketch.path(second):
-            sketch.play("reorder", sketch.place(path))
+    """Move what stands between two siblings out of the way. Raises IllegalMove."""
+    while sketch.path(second)[-1] - sketch.path(first)[-1] > 1:
+        start, end = sketch.path(first), sketch.path(second)
+        between = (*start[:-1], start[-1] + 1)
+        if not sketch.may("reorder", sketch.place(start)):  # else what stands between stays behind
+            count = end[-1] - 1
+            while count > start[-1]:
+                sketch.play("reorder", sketch.place((*between[:-1], count)))
+                count -= 1
 
 
 def _flow(program: Program, first: Path, second: Path) -> int:

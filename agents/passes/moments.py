@@ -47,13 +47,14 @@ def _by_blocks(sketch: Sketch, operation: Provenance) -> None:
             _one_row(sketch)
         _blocks(sketch, leaf_at(sketch, operation).scopes[-1].size, width, most)
     squares = leaf_at(sketch, operation).op.target.array
-    _expand(sketch, operation)
+    means = _expand(sketch, operation)
     if whole:
         totals = {leaf.op.target.array for leaf in sketch.program.leaves if _sums(leaf, x.name)}
         totals.add(squares)
         for each in [leaf.op for leaf in sketch.program.leaves if leaf.op.accumulate]:
             if each.target.array in totals:
                 _partial_sums(sketch, each.provenance)
+    _join(sketch, sums[0], means)
 
 
 def _difference(program: Program, leaf: Leaf) -> Leaf:
@@ -76,12 +77,10 @@ def _sums(leaf: Leaf, array: str) -> bool:
 def _one_sum(sketch: Sketch, operation: Provenance) -> None:
     """Add at once what is summed by rows first, and then over these: no vector divides a row."""
     partial = leaf_at(sketch, operation).op.target.array
-    if partial in sketch.program.outputs:
-        raise NoSuchPlace("The sums of rows are asked for.")
-    total = only(leaf for leaf in sketch.program.leaves if _sums(leaf, partial)).op.provenance
-    for depth in range(len(leaf_at(sketch, total).scopes)):
-        first, second = (leaf_at(sketch, each).path[: depth + 1] for each in (operation, total))
-        RECIPES["fuse_with"].run(sketch, sketch.place(first), sketch.place(second))
+    total = next((leaf for leaf in sketch.program.leaves if _sums(leaf, partial)), None)
+    if total is None:
+        return
+    _join(sketch, operation, total.op.provenance)
     sketch.play("merge_reduction", partial)
 
 
@@ -107,6 +106,13 @@ def _blocks(sketch: Sketch, row: int, width: int, most: int) -> None:
             sketch.play("split_scope", sketch.place(leaf.path[:-1]), block)
 
 
+def _join(sketch: Sketch, operation: Provenance, other: Provenance) -> None:
+    """Join the scopes around two operations, all that the second has."""
+    for depth in range(len(leaf_at(sketch, other).scopes)):
+        first, second = (leaf_at(sketch, each).path[: depth + 1] for each in (operation, other))
+        RECIPES["fuse_with"].run(sketch, sketch.place(first), sketch.place(second))
+
+
 def _partial_sums(sketch: Sketch, operation: Provenance) -> None:
     """Sums of blocks, and of these by the scopes around: no sum gets so long that it loses digits."""
     leaf = leaf_at(sketch, operation)
@@ -116,9 +122,9 @@ def _partial_sums(sketch: Sketch, operation: Provenance) -> None:
         sketch.play("split_reduction", Place(place.array, place.number, depth), name)
 
 
-def _expand(sketch: Sketch, operation: Provenance) -> None:
+def _expand(sketch: Sketch, operation: Provenance) -> Provenance:
     """The squares about the means of blocks; what these are off by gets a nest of its own behind, so that the
-    sums are taken before the mean of all is known."""
+    sums are taken before the mean of all is known. Gives what sums up these means."""
     leaf = leaf_at(sketch, operation)
     place = sketch.place(leaf.path)
     name = fresh_name(sketch.program, "o")
@@ -132,3 +138,4 @@ def _expand(sketch: Sketch, operation: Provenance) -> None:
         path = leaf_at(sketch, shift.op.provenance).path[: depth + 2]
         if path[-1] > 0:
             sketch.play("fission_scope", sketch.place(path[:-1]), sketch.place(path))
+    return only(o for o in sketch.program.leaves if o.op.target.array == name and o.op.accumulate).op.provenance

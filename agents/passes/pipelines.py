@@ -153,14 +153,14 @@ def _rows_of_a_run(sketch: Sketch, path: Path, kept: dict[str, int]) -> int:
 
 
 def _ask_ahead(sketch: Sketch, loop: Path) -> None:
-    """Ask for the elements some way ahead of those that the first stage reads."""
+    """Ask for the elements some way ahead of those that the first stage reads, where rows are short."""
     program = sketch.program
+    runs, rows = (scope_of(program, loop[:n]).size for n in (1, 2))
     for leaf in _below(program, loop):
         for access in leaf.op.reads:
-            last = affine(access.index[-1]) if access.index and not access.indirect else None
-            row = program.buffer_of[access.array].bytes // scope_of(program, loop[:1]).size
-            if access.array in program.inputs and last is not None and last.uses(len(loop) - 1) and row <= LONG:
-                further = Access(access.array, (*access.index[:-1], last + AHEAD))
+            short = program.buffer_of[access.array].bytes <= LONG * runs * rows
+            if access.array in program.inputs and short and access.index[-1].uses(len(loop) - 1):
+                further = Access(access.array, (*access.index[:-1], affine(access.index[-1]) + AHEAD))
                 sketch.may("prefetch", sketch.place(leaf.path), str(further))
                 return
 
