@@ -17,6 +17,7 @@ from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
 from agents.passes.moments import sum_squares_by_blocks
+from agents.passes.next_product import ask_for_next_product
 from agents.passes.operand_blocks import block_operands
 from agents.passes.pipelines import pipeline_rows
 from agents.passes.recomputing import recompute_far, recompute_near
@@ -64,6 +65,7 @@ def _by_structure(sketch: Sketch) -> None:
     vectorise_all(sketch)
     place_temporaries(sketch)
     sum_in_registers(sketch)
+    ask_for_next_product(sketch)
     ask_for_operands(sketch)
     ask_for_rows(sketch)
     stream_results(sketch)

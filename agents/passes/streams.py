@@ -89,9 +89,12 @@ def _met(program: Program, start: Leaf, depth: int, target: Target) -> list[Acce
 
 def ask_for_rows(sketch: Sketch) -> None:
     """Ask for later rows where a loop takes a short piece of each row of an array: the processor follows what
-    lies within a page."""
+    lies within a page. Not for what is asked for already."""
+    asked = _asked(sketch.program)
     for leaf in sketch.program.leaves:
         for depth, access in _short_pieces(sketch.program, leaf, sketch.context.target):
+            if access.array in asked:
+                continue
             later = access.substitute({depth: Affine.iterator(depth) + ROWS})
             sketch.may("prefetch", sketch.place(leaf.path), str(later))
 
@@ -121,7 +124,7 @@ def ask_ahead(sketch: Sketch) -> None:
     program = sketch.program
     if traffic(program) <= sketch.context.target.shared_cache_bytes:
         return
-    asked = {access.array for leaf in program.leaves for access in leaf.op.prefetches}
+    asked = _asked(program)
     for array in (each for each in program.inputs if each not in asked):
         by_loop = {
             leaf.path[:-1]: (leaf, access)
@@ -139,6 +142,11 @@ def ask_ahead(sketch: Sketch) -> None:
             row = buffer.bytes // buffer.dims[0].size
             later = _later_row(access, 1 + FAR // row) if len(uses) > 1 else _further(access)
             sketch.may("prefetch", sketch.place(leaf.path), str(later))
+
+
+def _asked(program: Program) -> set[str]:
+    """The arrays of which something is asked for."""
+    return {access.array for leaf in program.leaves for access in leaf.op.prefetches}
 
 
 def _reduces(leaf: Leaf) -> bool:
