@@ -138,4 +138,6 @@ def _expand(sketch: Sketch, operation: Provenance) -> Provenance:
         path = leaf_at(sketch, shift.op.provenance).path[: depth + 2]
         if path[-1] > 0:
             sketch.play("fission_scope", sketch.place(path[:-1]), sketch.place(path))
-    return only(o for o in sketch.program.leaves if o.op.target.array == name and o.op.accumulate).op.provenance
+    return only(
+        o for o in sketch.program.leaves if o.op.target.array == name and o.op.accumulate
+    ).op.provenance

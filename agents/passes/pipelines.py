@@ -91,11 +91,7 @@ def _sets(node: Node) -> bool:
 def _long_loops(program: Program, path: Path, beside: int = -1) -> list[int]:
     """The children of a scope over rows that go over all of a row: the others do less than a part of that.
     One, ``beside``, is left out."""
-    done = {
-        n: instances(program, (*path, n))
-        for n in _loops(program, path)
-        if n != beside
-    }
+    done = {n: instances(program, (*path, n)) for n in _loops(program, path) if n != beside}
     return [n for n, count in done.items() if count * PART >= max(done.values())]
 
 
@@ -197,5 +193,8 @@ def _join(sketch: Sketch, first: Provenance, second: Provenance) -> None:
     RECIPES["fuse_with"].run(sketch, sketch.place(sketch.path(first)), sketch.place(sketch.path(second)))
     if inner[0] and len(inner[1]) == 1:
         last, one = inner[0][-1], inner[1][0]
-        if scope_of(sketch.program, sketch.path(last)).size == scope_of(sketch.program, sketch.path(one)).size:
+        if (
+            scope_of(sketch.program, sketch.path(last)).size
+            == scope_of(sketch.program, sketch.path(one)).size
+        ):
             _join(sketch, last, one)
