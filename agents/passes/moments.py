@@ -1,15 +1,15 @@
 """Moments: sums of squares about a mean, taken while memory is read for the mean itself.
 
-``v += (x-u)²`` needs u first, so that x is read twice. About each block's own mean the squares need nothing but
-the block, which is in a core's cache while its sum is taken; what the blocks' means are off by is made up for
-once u is known. Then all of x is read once for both, and once more where it is used. Source: T. F. Chan,
+``v += (x-u)²`` needs u first, so that x is read twice. About each block's own mean the squares need nothing
+but the block, which is in a core's cache while its sum is taken; what the blocks' means are off by is made up
+for once u is known. Then x is read once for both, and once more where it is used. Source: T. F. Chan,
 G. H. Golub and R. J. LeVeque, "Algorithms for computing the sample variance", The American Statistician 1983.
 """
 
 from __future__ import annotations
 
 from agents.passes.nests import leaf_at
-from agents.passes.structure import depths_of, only, scope_of, widths_for
+from agents.passes.structure import depths_of, only, widths_for
 from agents.passes.vectors import merge_rows
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
@@ -21,8 +21,8 @@ SHORTEST = 8  # vectors of a block
 
 
 def sum_squares_by_blocks(sketch: Sketch) -> None:
-    """Take sums of squares about means block by block, where a core's cache would not keep what is summed from
-    the mean to the squares and the policy allows it."""
+    """Take sums of squares about means block by block, where the policy allows it and a core's cache would
+    not keep what is summed from the mean to the squares."""
     if sketch.context.policy != "algebraic":
         return
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
@@ -51,9 +51,9 @@ def _by_blocks(sketch: Sketch, operation: Provenance) -> None:
     if whole:
         totals = {leaf.op.target.array for leaf in sketch.program.leaves if _sums(leaf, x.name)}
         totals.add(squares)
-        for each in [leaf.op for leaf in sketch.program.leaves if leaf.op.accumulate]:
-            if each.target.array in totals:
-                _partial_sums(sketch, each.provenance)
+        for op in [leaf.op for leaf in sketch.program.leaves if leaf.op.accumulate]:
+            if op.target.array in totals:
+                _partial_sums(sketch, op.provenance)
     _join(sketch, sums[0], means)
 
 
@@ -85,7 +85,7 @@ def _one_sum(sketch: Sketch, operation: Provenance) -> None:
 
 
 def _one_row(sketch: Sketch) -> None:
-    """Make one dimension of the last two of all arrays that are gone over so, and one scope of those that do."""
+    """Make one row of two dimensions in every operation that goes over the last two of its arrays."""
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves]:
         leaf = leaf_at(sketch, provenance)
         depth = len(leaf.scopes) - 2

@@ -1,15 +1,15 @@
 """The next product of a batch is asked for while one is summed.
 
-Each product of a batch comes from memory, and its first tiles would wait for all of it. A line or two for each
-block of terms, over all tiles of the product before, keeps memory at work and the sums from waiting: asked for
-at once, or where tiles begin and end, they would wait for each other. Source: the recorded line of bmm.
+Each product of a batch comes from memory, and its first tiles would wait for all of it. A line or two of it
+for each block of terms, over all tiles of the product before, keeps memory at work; many at once, or where
+tiles begin and end, would keep the sums waiting. Source: the recorded line of bmm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agents.passes.structure import depths_of, only, scope_of, uses
+from agents.passes.structure import depths_of, only, uses
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine

@@ -17,7 +17,7 @@ from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import Access, Buffer, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
+from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 from dojo_core.recipes import RECIPES, Sketch
 
 STAGES = (2, 3)
@@ -58,8 +58,8 @@ def stages_of(sketch: Sketch, path: Path) -> list[Stage]:
     loops = _long_loops(program, path)
     if len(loops) not in STAGES or len({scope_of(program, (*path, n)).size for n in loops}) > 1:
         raise NoSuchPlace("Its rows are not gone over twice or three times alike.")
-    if not independent(sketch, path):
-        raise NoSuchPlace("Threads cannot share its rows.")
+    if not _runs(sketch, scope.size) or not independent(sketch, path):
+        raise NoSuchPlace("Threads cannot share its rows in runs.")
     first, last = (_below(program, (*path, n)) for n in (loops[0], loops[-1]))
     read = {a.array for leaf in first for a in leaf.op.reads if uses(a, len(path) - 1)} & set(program.inputs)
     if not read or not {leaf.op.target.array for leaf in last} & set(program.outputs):
@@ -68,7 +68,7 @@ def stages_of(sketch: Sketch, path: Path) -> list[Stage]:
     cache = target.cache_bytes if row <= target.cache_bytes else target.shared_cache_bytes // target.threads
     if row * len(loops) > cache // ROWS:
         raise NoSuchPlace("A row of each stage would not stay in the cache.")
-    stages, end = [], 0
+    stages, end = list[Stage](), 0
     for loop in loops:
         begin = loop
         while begin > end and _sets(scope.body[begin - 1]):
@@ -134,18 +134,19 @@ def _kept(program: Program, path: Path, stages: Sequence[Stage]) -> dict[str, in
 
 
 def _rows_of_a_run(sketch: Sketch, path: Path, kept: dict[str, int]) -> int:
-    program, target = sketch.program, sketch.context.target
-    size = scope_of(program, path).size
-    row = sum(buffer_named(program, name).bytes for name in kept)  # a buffer keeps nothing from row to row
-    fitting = (
-        rows
-        for rows in RUNS
-        if size % rows == 0
-        and rows * row <= target.first_cache_bytes // KEPT
-        and size // rows >= EACH * target.threads
-        and balance(size // rows, target.threads) >= BALANCED
-    )
-    return only(fitting)
+    row = sum(buffer_named(sketch.program, name).bytes for name in kept)  # they keep nothing from row to row
+    most = sketch.context.target.first_cache_bytes // KEPT
+    return only(n for n in _runs(sketch, scope_of(sketch.program, path).size) if n * row <= most)
+
+
+def _runs(sketch: Sketch, rows: int) -> list[int]:
+    """The lengths of runs that divide rows, and these among threads."""
+    threads = sketch.context.target.threads
+    return [
+        n
+        for n in RUNS
+        if rows % n == 0 and rows // n >= EACH * threads and balance(rows // n, threads) >= BALANCED
+    ]
 
 
 def _ask_ahead(sketch: Sketch, loop: Path) -> None:

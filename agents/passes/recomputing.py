@@ -57,8 +57,8 @@ def _alive(program: Program, writer: Leaf, reader: Leaf) -> int:
 
 def recompute_near(sketch: Sketch) -> None:
     """Compute again what differs from an input by little, where a row of it and all that goes along with it
-    outgrow the first-level cache, or where the rows go through a pipeline, which would keep one of each stage:
-    the input's row is there in any case."""
+    outgrow the first-level cache, or where the rows go through a pipeline, which would keep one for each
+    stage: the input's row is there in any case."""
     limit = sketch.context.target.first_cache_bytes
     for buffer in list(temporaries(sketch.program)):
         writers = [leaf for leaf in sketch.program.leaves if leaf.op.target.array in buffer.arrays]
