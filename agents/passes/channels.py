@@ -29,6 +29,7 @@ WORTH = 0.95  # of the cycles that vectors of columns take
 COPIED = 1.3  # times the cycles of its tiles that a run of rows takes which are copied to be one
 # Half cycles a number: to gather what does not lie side by side, and to turn results.
 GATHERED, TURNED = 3.0, 0.6
+LAID_OUT = 20.0  # half cycles a weight, once for all images: what is read term by term is written far apart
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
 MOST_COLUMNS = 28  # of a tile
 ROOM = 64  # of a core's cache, the share for results before they are turned
@@ -145,7 +146,9 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     if best is None:
         raise NoSuchPlace("The weights of a tile are more than a cache keeps.")
     turned = TURNED * rows * columns * channels / terms
-    if cycles(best) + turned > WORTH * _along_columns(sketch, found, each):
+    planes = math.prod(each.leaf.scopes[d].size for d in spatial) // (rows * columns * channels)
+    weights = 0 if stride(sketch.program, each.weights, each.channel) == 1 else LAID_OUT * channels / planes
+    if cycles(best) + turned + weights > WORTH * _along_columns(sketch, found, each):
         raise NoSuchPlace("Vectors of columns take fewer cycles.")
     return best
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.passes.structure import instances, only, scope_of, traffic, unmarked_at, uses
+from agents.passes.structure import from_memory, instances, only, scope_of, unmarked_at, uses
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
@@ -52,7 +52,7 @@ def stages_of(sketch: Sketch, path: Path) -> list[Stage]:
     that come from memory and go back there, or not for threads to share.
     """
     program, target = sketch.program, sketch.context.target
-    if traffic(program) <= target.shared_cache_bytes or not unmarked_at(program, path):
+    if not from_memory(program, target) or not unmarked_at(program, path):
         raise NoSuchPlace("The caches hold what its rows read and write.")
     scope = scope_of(program, path)
     loops = _long_loops(program, path)

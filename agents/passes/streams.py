@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from agents.passes.nests import shared_scopes
-from agents.passes.structure import stride, traffic, uses, widths_for
+from agents.passes.structure import from_memory, stride, uses, widths_for
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.target import Target
@@ -23,7 +23,7 @@ ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
 def stream_results(sketch: Sketch) -> None:
     """Store past the caches what is an output, written in vectors, and read nowhere."""
     program = sketch.program
-    if traffic(program) <= sketch.context.target.shared_cache_bytes:
+    if not from_memory(program, sketch.context.target):
         return
     read = {program.buffer_of[a.array].name for leaf in program.leaves for a in _read(leaf)}
     for leaf in program.leaves:
@@ -122,7 +122,7 @@ def ask_ahead(sketch: Sketch) -> None:
     """Prefetch later rows where rows are gone over more than once, else further on in the same row; not what
     is asked for already, as by a pipeline."""
     program = sketch.program
-    if traffic(program) <= sketch.context.target.shared_cache_bytes:
+    if not from_memory(program, sketch.context.target):
         return
     asked = _asked(program)
     for array in (each for each in program.inputs if each not in asked):
