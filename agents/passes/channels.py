@@ -30,8 +30,8 @@ COPIED = 1.3  # times the cycles of its tiles that a run of rows takes which are
 COPYING = 16.0  # terms that take as long as copying a result, and what it is made of, into a run of rows
 # Half cycles a number: to gather what does not lie side by side, and to turn results.
 GATHERED, TURNED = 3.0, 0.6
-# Half cycles to lay a weight out, once for all images: in a core's cache, and past it, where what is read term
-# by term is written far apart.
+# Half cycles to lay a weight out, once for all images: in a core's cache, and past it, where numbers
+# that lie side by side are written far apart.
 LAID_OUT, LAID_FAR = 1.0, 20.0
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
 MOST_COLUMNS = 28  # of a tile
