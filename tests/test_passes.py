@@ -121,27 +121,28 @@ def test_heuristic_goes_by_what_fits_the_last_cache_where_nests_go_over_the_same
         "64 s[{0}] = 0\n| 4 16384 s[{0}] += x[{1},{0},{2}]\n"
         "4 64 16384 y[{0},{1},{2}] = x[{0},{1},{2}]*s[{1}]\n"
     )
-    assert "s f32 [64:N] register" in lines and "64:p s[{0}] = 0" in lines
-    used = "y[{1},{0},{2}*64+{3}*16+{4}] = x[{1},{0},{2}*64+{3}*16+{4}]*s[{0}] !stream"
-    assert f"| 4 256 4:u 16:v {used}" in lines
+    assert "s f32 [8:N, 8] stack" in lines and "8:p s[{0},0] = 0" in lines, "a thread's run of eight channels"
+    used = "y[{2},{0}*8+{1},{3}*64+{4}*16+{5}] = x[{2},{0}*8+{1},{3}*64+{4}*16+{5}]*s[{0},{1}] !stream"
+    assert f"| | | | 4:u 16:v {used}" in lines, "beside the sum of the next"
 
 
 def test_heuristic_computes_again_rather_than_keeps_what_the_first_cache_has_no_room_for():
-    """The centred row; the next row is asked for in halves where each row is gone over three times."""
+    """The centred row; the next row is asked for in halves where each row is gone over three times. (No run
+    of rows divides them, so they are no pipeline.)"""
 
     def centred(columns: int) -> list[str]:
         return played(
-            f"kernel k\nin x\nout y\nx f32 [4096, {columns}] heap\ny f32 [4096, {columns}] heap\n"
-            f"u f32 [4096] heap\nv f32 [4096] heap\nd f32 [4096, {columns}] heap\n"
-            f"4096 u[{{0}}] = 0\n| {columns} u[{{0}}] += x[{{0}},{{1}}]\n"
-            f"4096 {columns} d[{{0}},{{1}}] = x[{{0}},{{1}}] - u[{{0}}]\n"
-            f"4096 v[{{0}}] = 0\n| {columns} v[{{0}}] += d[{{0}},{{1}}]*d[{{0}},{{1}}]\n"
-            f"4096 {columns} y[{{0}},{{1}}] = d[{{0}},{{1}}]*v[{{0}}]\n"
+            f"kernel k\nin x\nout y\nx f32 [4099, {columns}] heap\ny f32 [4099, {columns}] heap\n"
+            f"u f32 [4099] heap\nv f32 [4099] heap\nd f32 [4099, {columns}] heap\n"
+            f"4099 u[{{0}}] = 0\n| {columns} u[{{0}}] += x[{{0}},{{1}}]\n"
+            f"4099 {columns} d[{{0}},{{1}}] = x[{{0}},{{1}}] - u[{{0}}]\n"
+            f"4099 v[{{0}}] = 0\n| {columns} v[{{0}}] += d[{{0}},{{1}}]*d[{{0}},{{1}}]\n"
+            f"4099 {columns} y[{{0}},{{1}}] = d[{{0}},{{1}}]*v[{{0}}]\n"
         )
 
     short, long = centred(1024), centred(4096)
-    assert "d f32 [4096:N, 1024] stack" in short and not any("dr f32" in line for line in short)
-    assert "d f32 [4096:N, 256:N, 16] register" in long and "dr f32 [4096:N, 256:N, 16] register" in long
+    assert "d f32 [4099:N, 1024] stack" in short and not any("dr f32" in line for line in short)
+    assert "d f32 [4099:N, 256:N, 16] register" in long and "dr f32 [4099:N, 256:N, 16] register" in long
     asked = [line[line.index("!") :] for line in long if "prefetch" in line]
     assert asked == ["!prefetch(x[{0}+1,{1}*64+{2}*16+{3}])"], (
         "where it is gone over the second time of three"

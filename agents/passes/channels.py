@@ -26,9 +26,13 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 WORTH = 0.95  # of the cycles that vectors of columns take
-COPIED = 1.3  # times the cycles of its tiles that a run of rows takes which are copied to be one
+COPIED = 1.3  # times the cycles of its tiles that a run of rows takes which are gathered to be one
+COPYING = 16.0  # terms that take as long as copying a result, and what it is made of, into a run of rows
 # Half cycles a number: to gather what does not lie side by side, and to turn results.
 GATHERED, TURNED = 3.0, 0.6
+# Half cycles to lay a weight out, once for all images: in a core's cache, and past it, where numbers
+# that lie side by side are written far apart.
+LAID_OUT, LAID_FAR = 1.0, 20.0
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
 MOST_COLUMNS = 28  # of a tile
 ROOM = 64  # of a core's cache, the share for results before they are turned
@@ -145,9 +149,19 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     if best is None:
         raise NoSuchPlace("The weights of a tile are more than a cache keeps.")
     turned = TURNED * rows * columns * channels / terms
-    if cycles(best) + turned > WORTH * _along_columns(sketch, found, each):
+    if cycles(best) + turned + _laid_out(sketch, each) > WORTH * _along_columns(sketch, found, each):
         raise NoSuchPlace("Vectors of columns take fewer cycles.")
     return best
+
+
+def _laid_out(sketch: Sketch, each: Convolution) -> float:
+    """Half cycles that laying out the weights takes, for each term and plane of results."""
+    if stride(sketch.program, each.weights, each.channel) == 1:
+        return 0.0
+    far = sketch.program.buffer_of[each.weights.array].bytes > sketch.context.target.cache_bytes
+    cells = math.prod(each.leaf.scopes[d].size for d in depths_of(each.leaf.op.target))
+    planes = cells / (each.size(each.row) * each.size(each.column) * each.size(each.channel))
+    return (LAID_FAR if far else LAID_OUT) * each.size(each.channel) / planes
 
 
 def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> float:
@@ -169,7 +183,9 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
         run, _ = run_of(sketch, found)
     except NoSuchPlace:
         return rows * tiles(columns)
-    return tiles(run) * (COPIED if run > rows * columns else 1)
+    spatial = depths_of(each.leaf.op.target)
+    terms = math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
+    return tiles(run) * (1 + COPYING / terms if run > rows * columns else 1)
 
 
 def _rows_at_once(sketch: Sketch, each: Convolution, tile: Tile) -> int:

@@ -16,7 +16,10 @@ from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
 from agents.passes.matvec import run_along_rows
+from agents.passes.moments import sum_squares_by_blocks
+from agents.passes.next_product import ask_for_next_product
 from agents.passes.operand_blocks import block_operands
+from agents.passes.pipelines import pipeline_rows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
@@ -40,6 +43,7 @@ def heuristic(sketch: Sketch) -> None:
 def _by_structure(sketch: Sketch) -> None:
     """All steps but the last."""
     use_reciprocals(sketch)
+    sum_squares_by_blocks(sketch)
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         use_fewer_products(sketch, provenance)
         channels_in_lanes(sketch, provenance)
@@ -61,7 +65,9 @@ def _by_structure(sketch: Sketch) -> None:
     vectorise_all(sketch)
     place_temporaries(sketch)
     sum_in_registers(sketch)
+    ask_for_next_product(sketch)
     ask_for_operands(sketch)
     ask_for_rows(sketch)
-    ask_ahead(sketch)
     stream_results(sketch)
+    pipeline_rows(sketch)
+    ask_ahead(sketch)

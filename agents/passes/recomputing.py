@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agents.passes.pipelines import stages_of
 from agents.passes.structure import only, uses
-from dojo_core.moves.places import fresh_name
+from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import temporaries
 from dojo_core.program.tree import Leaf, Path, Program
 from dojo_core.recipes import Sketch
@@ -56,7 +57,8 @@ def _alive(program: Program, writer: Leaf, reader: Leaf) -> int:
 
 def recompute_near(sketch: Sketch) -> None:
     """Compute again what differs from an input by little, where a row of it and all that goes along with it
-    outgrow the first-level cache: the input's row is there in any case."""
+    outgrow the first-level cache, or where the rows go through a pipeline, which would keep one for each
+    stage: the input's row is there in any case."""
     limit = sketch.context.target.first_cache_bytes
     for buffer in list(temporaries(sketch.program)):
         writers = [leaf for leaf in sketch.program.leaves if leaf.op.target.array in buffer.arrays]
@@ -65,10 +67,18 @@ def recompute_near(sketch: Sketch) -> None:
             continue
         writer = writers[0]
         far = [leaf for leaf in readers if leaf.path[:-1] != writer.path[:-1]]
-        if not any(_footprint(sketch.program, _common(writer.path, leaf.path)) > limit for leaf in far):
+        large = any(_footprint(sketch.program, _common(writer.path, leaf.path)) > limit for leaf in far)
+        if not large and not (far and _in_stages(sketch, writer.path[:1])):
             continue
         with sketch.attempt():
             _compute_again(sketch, writer.op.target.array, far)
+
+
+def _in_stages(sketch: Sketch, path: Path) -> bool:
+    try:
+        return bool(stages_of(sketch, path))
+    except NoSuchPlace:
+        return False
 
 
 def _compute_again(sketch: Sketch, array: str, readers: Sequence[Leaf]) -> None:

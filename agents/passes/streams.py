@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from agents.passes.nests import shared_scopes
-from agents.passes.structure import stride, traffic, uses, widths_for
+from agents.passes.structure import from_memory, stride, uses, widths_for
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.target import Target
@@ -23,7 +23,7 @@ ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
 def stream_results(sketch: Sketch) -> None:
     """Store past the caches what is an output, written in vectors, and read nowhere."""
     program = sketch.program
-    if traffic(program) <= sketch.context.target.shared_cache_bytes:
+    if not from_memory(program, sketch.context.target):
         return
     read = {program.buffer_of[a.array].name for leaf in program.leaves for a in _read(leaf)}
     for leaf in program.leaves:
@@ -89,9 +89,12 @@ def _met(program: Program, start: Leaf, depth: int, target: Target) -> list[Acce
 
 def ask_for_rows(sketch: Sketch) -> None:
     """Ask for later rows where a loop takes a short piece of each row of an array: the processor follows what
-    lies within a page."""
+    lies within a page. Not for what is asked for already."""
+    asked = _asked(sketch.program)
     for leaf in sketch.program.leaves:
         for depth, access in _short_pieces(sketch.program, leaf, sketch.context.target):
+            if access.array in asked:
+                continue
             later = access.substitute({depth: Affine.iterator(depth) + ROWS})
             sketch.may("prefetch", sketch.place(leaf.path), str(later))
 
@@ -116,11 +119,13 @@ def _short_pieces(program: Program, leaf: Leaf, target: Target) -> list[tuple[in
 
 
 def ask_ahead(sketch: Sketch) -> None:
-    """Prefetch later rows where rows are gone over more than once, else further on in the same row."""
+    """Prefetch later rows where rows are gone over more than once, else further on in the same row; not what
+    is asked for already, as by a pipeline."""
     program = sketch.program
-    if traffic(program) <= sketch.context.target.shared_cache_bytes:
+    if not from_memory(program, sketch.context.target):
         return
-    for array in program.inputs:
+    asked = _asked(program)
+    for array in (each for each in program.inputs if each not in asked):
         by_loop = {
             leaf.path[:-1]: (leaf, access)
             for leaf in program.leaves
@@ -137,6 +142,11 @@ def ask_ahead(sketch: Sketch) -> None:
             row = buffer.bytes // buffer.dims[0].size
             later = _later_row(access, 1 + FAR // row) if len(uses) > 1 else _further(access)
             sketch.may("prefetch", sketch.place(leaf.path), str(later))
+
+
+def _asked(program: Program) -> set[str]:
+    """The arrays of which something is asked for."""
+    return {access.array for leaf in program.leaves for access in leaf.op.prefetches}
 
 
 def _reduces(leaf: Leaf) -> bool:

@@ -13,6 +13,7 @@ from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 
 T = TypeVar("T")
+OWN_CACHES = 3  # times the cores' caches: more data than that streams
 
 
 def only(candidates: Iterable[T]) -> T:
@@ -97,6 +98,13 @@ def instances(program: Program, path: Path) -> int:
 def unmarked_at(program: Program, path: Path) -> bool:
     node = program.node(path)
     return isinstance(node, Scope) and not node.mark
+
+
+def from_memory(program: Program, target: Target) -> bool:
+    """Do the inputs and outputs come from memory? Such as outgrow the cores' own caches several times do, or
+    may as well: the last cache is slower for results that are written once than memory past it."""
+    own = OWN_CACHES * target.threads * target.cache_bytes
+    return traffic(program) > min(own, target.shared_cache_bytes)
 
 
 def traffic(program: Program) -> int:

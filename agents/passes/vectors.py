@@ -105,8 +105,7 @@ def _leaves(sketch: Sketch, path: Path) -> list[Leaf]:
 def _lengthen(sketch: Sketch, path: Path) -> Path:
     """Make one scope of two rows of which no vector divides one, where together they are a longer row."""
     scope, around = scope_of(sketch.program, path), path[:-1]
-    widths = {w for each in sketch.context.target.vector_widths.values() for w in each}
-    if not around or not any(scope.size % w and w <= scope.size for w in widths):
+    if not around or not any(scope.size % w and w <= scope.size for w in _common_widths(sketch, path)):
         return path
     outer = scope_of(sketch.program, around)
     if len(outer.body) > 1 or outer.mark:

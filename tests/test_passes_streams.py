@@ -1,0 +1,91 @@
+"""What the heuristic pass does for programs that memory binds: rows in pipelines, moments block by block, the
+next product of a batch asked for. The caches are made small, so that small programs outgrow them."""
+
+from dataclasses import replace
+
+import pytest
+
+from agents.passes import PASSES
+from dojo_core import kernels
+from dojo_core.moves.legality import context
+from dojo_core.program.text import parse
+from dojo_core.program.tree import Program
+from dojo_core.recipes import Sketch
+from tests.test_passes import WIDE, agrees
+
+SMALL_CACHES = replace(
+    WIDE, first_cache_bytes=6 << 10, cache_bytes=8 << 10, shared_cache_bytes=24 << 10, threads=2
+)
+SCALED = parse(
+    "kernel k\nin x\nout y\nx f32 [32, 128] heap\ny f32 [32, 128] heap\ns f32 [32] heap\n"
+    "32 s[{0}] = 0\n| 128 s[{0}] += x[{0},{1}]\n32 128 y[{0},{1}] = x[{0},{1}]*s[{0}]\n"
+)
+
+
+def played(program: Program, target=SMALL_CACHES, policy: str = "reassoc") -> list[str]:
+    """What the pass makes of a program, checked to compute the same; without inputs and outputs."""
+    sketch = Sketch(context(program, target, policy), most=1000)
+    PASSES["heuristic"].run(sketch)
+    agrees(program, sketch)
+    return [line for line in sketch.program.text.splitlines() if " heap" not in line][3:]
+
+
+def played_kernel(name: str, shape: str) -> list[str]:
+    kernel = kernels.get(name)
+    return played(kernel.program(kernel.shape(shape)), policy="algebraic")
+
+
+def test_a_row_is_stored_while_the_next_one_is_summed():
+    lines = played(SCALED)
+    assert lines[:3] == [
+        "s f32 [8:N, 4] stack",
+        "qs f32 [32:N, 16] register",
+        "os f32 [32:N, 4, 16] register",
+    ]
+    assert lines[3] == "8:p s[{0},0] = 0", "a thread's run of four rows"
+    at = lines.index("| 3 s[{0},{1}+1] = 0")
+    x, y = "x[{0}*4+{1}+1,{2}*64+{3}*16+{4}]", "y[{0}*4+{1},{2}*64+{3}*16+{4}]"
+    assert lines[at + 3 : at + 7] == [
+        f"| | 2 4:u 16:v os[{{0}}*4+{{1}}+1,{{3}},{{4}}] += {x} !prefetch({x[:-1]}+1536])",
+        f"| | | 4:u 16:v {y} = {y.replace('y', 'x')}*s[{{0}},{{1}}] !stream",
+        "| | 4:u 16:v qs[{0}*4+{1}+1,{3}] += os[{0}*4+{1}+1,{2},{3}]",
+        "| | 16:v s[{0},{1}+1] += qs[{0}*4+{1}+1,{2}]",
+    ]
+
+
+@pytest.mark.parametrize(
+    "roomier", [{"shared_cache_bytes": 1 << 20}, {"threads": 9}], ids=["the last cache holds all", "few runs"]
+)
+def test_rows_are_gone_over_one_after_the_other_where_no_pipeline_pays(roomier):
+    assert any(line.endswith(" s[{0}] = 0") for line in played(SCALED, replace(SMALL_CACHES, **roomier)))
+
+
+def test_of_three_stages_the_first_is_two_rows_ahead_and_cheap_values_are_computed_again():
+    lines = played_kernel("layernorm", "64x128")
+    at = lines.index("| 6 u[{0},{1}+2] = 0")
+    loop = lines[next(n for n in range(at, len(lines)) if lines[n].startswith("| | 2 4:u")) :][:7]
+    assert [line.split("= ")[0].split()[-2 if "+=" in line else -1] for line in loop] == [
+        "ou[{0}*8+{1}+2,{3},{4}]",
+        "d[{0}*8+{1}+1,{2}*4+{3},{4}]",
+        "ov[{0}*8+{1}+1,{3},{4}]",
+        "dr[{0}*8+{1},{2}*4+{3},{4}]",
+        "n[{0}*8+{1},{2}*4+{3},{4}]",
+        "n[{0}*8+{1},{2}*4+{3},{4}]",
+        "y[{0}*8+{1},{2}*64+{3}*16+{4}]",
+    ]
+
+
+@pytest.mark.parametrize("shape,block", [("4x2x16x64", 64), ("4x8x20x36", 240)])
+def test_squares_are_summed_about_the_means_of_blocks_before_the_mean_of_all_is_known(shape, block):
+    """A block is a row; where no vector divides rows, a part of an image."""
+    lines = played_kernel("batchnorm", shape)
+    at = next(n for n, line in enumerate(lines) if f"*{1 / block!r}" in line and "o1[" in line)
+    assert " += x[" in lines[at - 1], "a block's sum and its mean in one loop"
+    squares = next(n for n, line in enumerate(lines) if "+= oe[" in line and "*oe[" in line)
+    assert at < squares < next(n for n, line in enumerate(lines) if "u[" in line and "*0.000" in line)
+
+
+def test_the_next_product_of_a_batch_is_asked_for_a_line_for_each_block_of_terms():
+    (total,) = (line for line in played_kernel("bmm", "4x64x64x64") if " acc" in line and "+=" in line)
+    assert total.startswith("| | | 16 4 16:u 16:v acc["), "blocks of four terms"
+    assert total.endswith(" !prefetch(a[{0}+1,{2}*16+{3},{1}*16]) !prefetch(b[{0}+1,{2}*16+{3},{1}*16])")
