@@ -18,6 +18,7 @@ from dojo_core.program.unification import Mismatch, Unified, meaning, unify
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.cpu.processor import host, known
+from dojo_core.targets.cpu.vecmath import preamble
 from tests.compiled import load, random_inputs, run
 
 SUMS = """\
@@ -198,6 +199,8 @@ def test_a_square_of_rows_is_turned(lanes):
     assert (
         f"transpose_{lanes}(&y[i0*{35 * lanes} + {3 * lanes}], {lanes}, &x[i0*{40 * lanes} + 4], 40);" in text
     )
+    # Its constants take no registers of a product beside it.
+    assert f"CALLED void transpose_{lanes}(" in preamble(wide)
     bare = generate(result, processor=replace(wide, features=wide.features - {"avx512f", "avx2"}))
     assert "transpose" not in bare.text
     inputs = random_inputs(program)

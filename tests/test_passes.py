@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agents.passes import PASSES, pass_moves, play_pass
+from agents.passes import PASSES, pass_moves, play_pass, tiles
 from agents.passes.tiles import Tile, choose_tile
 from dojo_core import kernels, legal_moves, parse
 from dojo_core.faults import program_fault
@@ -324,6 +324,12 @@ def test_the_tile_fills_the_registers_and_divides_the_result():
         choose_tile(96, 200, (), 32, 200)  # a type without vectors
     rows, vectors = choose_tile(96, 64, (8, 4), 16, 64).rows, choose_tile(96, 64, (8, 4), 16, 64).vectors
     assert rows * vectors + vectors + 1 <= 16
+
+
+def test_a_long_row_is_divided_by_looking_at_each_rest_once():
+    tiles._cheapest.cache_clear()
+    tiles.whole_rows(128, 4094, (16, 8, 4), 32, 4094)  # up to eight ways to go on at each rest
+    assert tiles._cheapest.cache_info().misses < 200
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -52,13 +52,18 @@ def test_what_a_window_of_stride_2_reads_is_not_gathered():
     sketch = sketched(convolution((2, 3, 29, 29), (32, 3, 3, 3), strides=(2, 2)))
     assert sketch.program.text.splitlines()[9:] == [
         "32 3 3 3 pw[{1},{3},{2},{0}] = w[{0},{1},{2},{3}]",
-        "2 2 7 14:u 2:u 16:v acc[{0},{1},{2},{3},{4},{5}] = 0",
-        "| | | 3 3 3 14:u 2:u 16:v acc[{0},{1},{2},{6},{7},{8}] += "
-        "x[{0},{3},{1}*14+{2}*2+{5},{4}+{6}*2]*pw[{3},{4},{5},{7}*16+{8}]",
-        "| | | 14:u 2:u 16:v ty[{0},{1},{2}*14+{3},{4}*16+{5}] = acc[{0},{1},{2},{3},{4},{5}]",
-        "| | 6 2 16:transpose 16 y[{0},{3}*16+{5},{1}*98+{2}*16+{4}] = ty[{0},{1},{2}*16+{4},{3}*16+{5}]",
-        "| | 32 2 y[{0},{2},{1}*98+{3}+96] = ty[{0},{1},{3}+96,{2}]",
+        "2 14 14:u 2:u 16:v acc[{0},{1},{2},{3},{4}] = 0",
+        "| | 3 3 3 14:u 2:u 16:v acc[{0},{1},{5},{6},{7}] += "
+        "x[{0},{2},{1}*2+{4},{3}+{5}*2]*pw[{2},{3},{4},{6}*16+{7}]",
+        "| | 14:u 2:u 16:v ty[{0},{1}*14+{2},{3}*16+{4}] = acc[{0},{1},{2},{3},{4}]",
+        "| 2 12 16:transpose 16 y[{0},{1}*16+{4},{2}*16+{3}] = ty[{0},{2}*16+{3},{1}*16+{4}]",
+        "| 32 4 y[{0},{1},{2}+192] = ty[{0},{2}+192,{1}]",
     ]
+
+
+def test_of_a_single_image_threads_have_rows_to_share():
+    sketch = sketched(convolution((1, 3, 29, 29), (32, 3, 3, 3), strides=(2, 2)))
+    assert "2 7 14:u 2:u 16:v acc[" in sketch.program.text  # two blocks of seven rows
 
 
 def test_rows_whose_windows_slide_along_the_rows_alone_are_one_run_as_they_lie():

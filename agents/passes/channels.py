@@ -18,6 +18,7 @@ from agents.passes.gathering import LONG
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import turn_in_squares
 from agents.passes.structure import depths_of, only, scope_of, stride, uses, widths_for
+from agents.passes.threads import BALANCED, balance
 from agents.passes.tiles import Tile, cheapest, tile_cycles
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
@@ -35,7 +36,7 @@ GATHERED, TURNED = 3.0, 0.6
 LAID_OUT, LAID_FAR = 1.0, 20.0
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
 MOST_COLUMNS = 28  # of a tile
-ROOM = 64  # of a core's cache, the share for results before they are turned
+ROOM = 8  # of a core's cache, the share for results before they are turned
 
 
 @dataclass(frozen=True)
@@ -189,14 +190,24 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
 
 
 def _rows_at_once(sketch: Sketch, each: Convolution, tile: Tile) -> int:
-    """Rows of the result that are turned together: of short ones as many as there is room for, and as divide
-    them all. One alone where a tile of its own takes the rest of a row."""
+    """Rows of the result that are turned together: of short ones as many as there is room for, as divide them
+    all, and as leave threads enough blocks. One alone where a tile of its own takes the rest of a row."""
+    target = sketch.context.target
     columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
     bytes_ = columns * channels * DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
-    room = sketch.context.target.cache_bytes // ROOM
+    room = target.cache_bytes // ROOM
     if columns % tile.rows or columns % tile.width == 0:
         return 1
-    return max((n for n in range(1, rows + 1) if rows % n == 0 and n * bytes_ <= room), default=1)
+    inside = (each.column, each.channel, each.row)
+    others = [each.size(d) for d in depths_of(each.leaf.op.target) if d not in inside]
+    fitting = [
+        n
+        for n in range(1, rows + 1)
+        if rows % n == 0
+        and n * bytes_ <= room
+        and any(balance(size, target.threads) >= BALANCED for size in (*others, rows // n))
+    ]
+    return max(fitting, default=1)
 
 
 def _ordered(sketch: Sketch, nest: Contraction, each: Convolution, rows: int) -> list[Provenance]:
@@ -303,6 +314,8 @@ def _turn(sketch: Sketch, copy: Provenance, width: int) -> None:
             sketch.play("split_scope", sketch.place(path), side)
             path = (*path, 0)
         turn_in_squares(sketch, copy, sketch.provenance(path), side)
+        if whole > side and scope_of(sketch.program, path[:-1]).size == whole // side:
+            sketch.may("interchange", sketch.place(path[:-1]))  # each channel's columns one after the other
         if whole == columns:
             return
         copy = rest.op.provenance

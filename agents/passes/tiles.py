@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dojo_core.moves.places import NoSuchPlace
 
@@ -64,18 +65,27 @@ def cheapest(
     rows: int, columns: int, widths: tuple[int, ...], registers: int, most: int
 ) -> tuple[float, Tile | None]:
     """The cycles for a row and a term of the sum, and the tile of the first columns; the rest has its own."""
+    heights = tuple(n for n in range(1, min(rows, MOST_ROWS) + 1) if rows % n == 0)
+    return _cheapest(heights, columns, widths, registers, min(most, MOST_VECTORS * max(widths, default=0)))
+
+
+@lru_cache(maxsize=1 << 14)  # a rest comes up again after many tiles, and among other rows
+def _cheapest(
+    heights: tuple[int, ...], columns: int, widths: tuple[int, ...], registers: int, most: int
+) -> tuple[float, Tile | None]:
+    """The same for tiles of these heights."""
     width = next((w for w in widths if w <= columns), 0)
     if not width:
         return 2.0 * columns, None
     best: tuple[float, int, Tile | None] = (math.inf, 0, None)  # of equal ones the smallest
-    for r in (n for n in range(1, min(rows, MOST_ROWS) + 1) if rows % n == 0):
+    for r in heights:
         for vectors in range(1, min(MOST_VECTORS, columns // width) + 1):
             if r * vectors + vectors + 1 > registers or vectors > max(1, most // width):
                 break
             tile = Tile(r, vectors, width)
             cycles = (columns // tile.columns) * tile_cycles(r, vectors) / r
             if left := columns % tile.columns:  # code of its own, and a pass of its own
-                cycles += 1.2 * cheapest(rows, left, widths, registers, most)[0]
+                cycles += 1.2 * _cheapest(heights, left, widths, registers, most)[0]
             best = min(best, (round(cycles, 6), r * vectors, tile), key=lambda each: each[:2])
     return best[0], best[2]
 

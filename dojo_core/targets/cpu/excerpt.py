@@ -10,14 +10,14 @@ from functools import lru_cache
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NAMED = re.compile(
     r"^(?:#define (\w+)|typedef (?:struct \{.*\} )?.*?(\w+)(?: __attribute__\(\(.*\)\))?;"
-    r"|INLINE [^(]*?(\w+)\()",
+    r"|(?:INLINE|CALLED) [^(]*?(\w+)\()",
     re.MULTILINE,
 )
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """A macro, a type or an inline function with the comment above it, or several under one ``#if``."""
+    """A macro, a type or a function with the comment above it, or several under one ``#if``."""
 
     names: tuple[str, ...]
     text: str
@@ -37,7 +37,7 @@ def declarations(preamble: str) -> list[Declaration]:
             continue
         if body:
             body = bare != "}"
-        elif bare.startswith("INLINE"):
+        elif bare.startswith(("INLINE", "CALLED")):
             body = bare.count("{") != bare.count("}")
         else:
             conditions += bare.startswith("#if") - bare.startswith("#endif")

@@ -98,6 +98,7 @@ _SIGNED = {8: "i64", 4: "i32", 2: "i16", 1: "i8"}
 
 HEAD = """\
 #define INLINE static inline __attribute__((always_inline, unused))
+#define CALLED static __attribute__((noinline, unused))
 
 """
 
@@ -540,7 +541,11 @@ def _instructions(processor: Processor) -> str:
 
 def _transpose(instruction: Instruction, lanes: int) -> str:
     """Rows of ``a``, ``as`` cells apart, turned into those of ``b``: squares of half the size each time, of
-    which the two off the diagonal are exchanged."""
+    which the two off the diagonal are exchanged.
+
+    It is called, not written out: a compiler keeps which lanes go where in registers over the loops around,
+    and a product beside it would have its sums in memory.
+    """
     kind, step, lines = f"{instruction.word}x{lanes}", lanes // 2, list[str]()
     lines += [f"{kind} h;", *(f"{kind} r{n} = {kind}_load(a + {n}*as);" for n in range(lanes))]
     while step:
@@ -552,7 +557,7 @@ def _transpose(instruction: Instruction, lanes: int) -> str:
             lines.append(f"{one} = __builtin_shufflevector({one}, {other}, {low}); {other} = h;")
         step //= 2
     lines += [f"{kind}_store(b + {n}*bs, r{n});" for n in range(lanes)]
-    head = f"INLINE void {instruction.name}_{lanes}"
+    head = f"CALLED void {instruction.name}_{lanes}"
     head += f"({instruction.word} *b, i64 bs, const {instruction.word} *a, i64 as)"
     return f"{head} {{\n    " + "\n    ".join(lines) + "\n}\n"
 
