@@ -51,6 +51,7 @@ def test_what_it_has_seen_is_what_the_card_says() -> None:
     assert familiar("axpy", "64", seen) == "It has learned on this kernel, as 1024 and 256."
     assert familiar("softmax", "256", seen) == "It has never seen this kernel."
     assert familiar(None, "", seen) == "It has never seen this kernel."
+    assert familiar("axpy", "256", []) == "Its model card does not say on which kernels it has learned."
 
 
 def test_where_there_is_none_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

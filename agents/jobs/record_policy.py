@@ -26,10 +26,10 @@ from agents.jobs.spec import JobSpec
 from agents.perfllm.across.asked import familiar, said
 from agents.perfllm.across.folders import told
 from agents.perfllm.across.loop import game_of
+from agents.perfllm.across.player import play_guided
 from agents.perfllm.across.policy import Policy
 from agents.perfllm.across.problem import Problem
-from agents.perfllm.across.saved import load, parsed
-from agents.perfllm.across.search import Search
+from agents.perfllm.across.saved import load
 from agents.players import AGENTS
 from agents.timing import MachineTiming
 from agents.trail import Trail
@@ -105,8 +105,7 @@ def guided(policy: Policy) -> Agent:
     """``perfllm`` with another policy than the one that comes with the Dojo."""
 
     def play(task: Task, budget: Budget, rng: random.Random) -> Proposals:
-        start, lore = Trail.at(task.game), parsed(policy.lines)
-        return Search(start, rng, policy.weigh, hear=task.hear, lore=lore).proposals()
+        return play_guided(policy, task, rng)
 
     return Agent(GUIDED, "", play)
 

@@ -70,7 +70,10 @@ def said(policy: Policy, trail: Trail, words: str) -> Learned:
 
 def familiar(kernel: str | None, shape: str, seen: Iterable[tuple[str, str]]) -> str:
     """Whether a policy has seen a kernel in training, as a sentence. ``seen``: kernels with shapes."""
-    shapes = [s for name, s in sorted(seen) if name == kernel]
+    known = sorted(seen)
+    if not known:
+        return "Its model card does not say on which kernels it has learned."
+    shapes = [s for name, s in known if name == kernel]
     if not shapes:
         return "It has never seen this kernel."
     if shape in shapes:
