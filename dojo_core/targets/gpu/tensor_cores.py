@@ -14,6 +14,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import may_regroup
 from dojo_core.program.gpu import PRIVATE, lanes
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Op, Path, Program, Scope
 from dojo_core.program.validity import Fault
 
@@ -125,5 +126,5 @@ def _takes_columns(access: Access, block: int, depth: int) -> bool:
         not form.uses(block)
         and not form.uses(depth)
         and form.coefficient(block + 1) == 2 * form.coefficient(depth + 1)
-        for form in access.index
+        for form in map(affine, access.index)
     )
