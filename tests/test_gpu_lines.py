@@ -102,7 +102,7 @@ def close(have: np.ndarray, expected: np.ndarray) -> bool:
     return np.allclose(have, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-# One line asks for four million elements, whose threads take the emulator as long as half of all the others; one
+# One line asks for four million elements, whose threads take the emulator as long as half of all others; one
 # for as many products as these (test_tensor_cores.py has what the pass makes of a smaller one).
 LONG = ("batchnorm_moments", "matmul_tf32")
 
