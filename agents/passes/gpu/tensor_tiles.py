@@ -3,7 +3,7 @@
 As in ``contractions.py`` panels of both operands go through shared memory; the copies round them, and the
 next panels are loaded meanwhile. A warp has 32 or 64 rows by 32 columns in registers, as instructions of
 16 x 8 results over 8 terms. Rows of the panels are padded so that what the 32 lanes read at once lies in
-different banks: those of the left one 8 words apart modulo 32, read by pairs of terms, of the right one 4.
+different banks: those of the left one 4 words apart modulo 32, of which they take 8 by 4, of the right one 8.
 Source: CUTLASS, "Efficient GEMM in CUDA" (the hierarchy of tiles).
 """
 
@@ -24,7 +24,7 @@ from dojo_core.recipes import RECIPES, Sketch
 LANES, WARP_ROWS, WARP_COLUMNS = 4, 8, 4  # of a vector; threads of a warp
 ROWS, COLUMNS, TERMS = 16, 8, 8  # of an instruction
 TILES = 260  # blocks that keep a large device busy: some two for each processor
-LEFT_PAD, RIGHT_PAD = 8, 4  # words
+LEFT_PAD, RIGHT_PAD = 4, 8  # words
 
 
 @dataclass(frozen=True)

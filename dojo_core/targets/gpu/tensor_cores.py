@@ -47,8 +47,7 @@ class Tile:
         return self.right.substitute({**column, self.depth + 2: self._term(term)})
 
     def _term(self, term: int) -> Affine:
-        # The instruction asks for t and t + 4. A sum takes its terms in any order: neighbours are one load.
-        return Affine.iterator(self.block + 1, 2) + term
+        return Affine.iterator(self.block + 1) + 4 * term
 
 
 def tile(program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], policy: str) -> Tile | Fault:
