@@ -23,7 +23,7 @@ from dojo_core.recipes import RECIPES, Sketch
 
 LANES, WARP_ROWS, WARP_COLUMNS = 4, 8, 4  # of a vector; threads of a warp
 ROWS, COLUMNS, TERMS = 16, 8, 8  # of an instruction
-TILES = 260  # blocks that keep a large device busy: some two for each processor
+TILES = 200  # blocks that keep a large device busy: three for two processors, which hold three each
 LEFT_PAD, RIGHT_PAD = 4, 8  # words
 
 
