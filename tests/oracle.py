@@ -9,8 +9,8 @@ That is stricter than comparing values, which may be equal by chance, and says w
 
 Terms are hash-consed: two programs computed with one ``Terms`` agree where their terms are the same number.
 An accumulation is a sequence where the policy is ``strict`` and the operator rounds, else a multiset; under
-``algebraic`` a quotient is a product with the divisor's reciprocal, under ``tf32`` a number rounded to TF32 is
-itself, and but under ``strict`` an ``fma`` a product and a sum. A read that no write defines is poison.
+``algebraic`` a quotient is a product with the divisor's reciprocal, under ``tf32`` a number rounded to TF32
+is itself, and but under ``strict`` an ``fma`` a product and a sum. A read that no write defines is poison.
 
 What index arrays hold, and all that goes into them, are numbers besides: of inputs a drawing from their
 domains, the same in every run, so that what is accessed through one is a known cell.

@@ -15,6 +15,7 @@ from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.line import recorded_lines
 from dojo_core.program.gpu import kernels as launches
+from dojo_core.program.interpret import interpret
 from dojo_core.program.tree import Program, walk
 from dojo_core.targets.gpu.code import GpuCode
 from dojo_core.targets.gpu.feedback import Feedback
@@ -32,20 +33,22 @@ OTHERS = {
     "batchnorm_narrow": "8x1x300x300",
     "batchnorm_moments": "1x1x2048x2048",
     "matmul_parts": "128x512x512",
+    "matmul_tf32": "256x512x512",
+    "bmm_tf32": "2x256x128x128",
 }
 # How many barriers each text has; none stands in a loop but those of a tile that is filled anew.
 BARRIERS = {
     "reducemean": 1, "rmsnorm": 1, "matmul": 2, "bmm": 2, "batchnorm": 2,
     "swiglu": 4, "conv": 1, "conv_channels": 2, "matmul_parts": 2, "layernorm_long": 2, "batchnorm_narrow": 2,
-    "batchnorm_moments": 7,
+    "batchnorm_moments": 7, "matmul_tf32": 4, "bmm_tf32": 4,
 }  # fmt: skip
 
 # How many of them a thread meets at the line's own shape: what comes before a loop is waited for once, as are
-# partial sums handed over through shared memory; matmul's tiles each step fills anew.
+# partial sums handed over through shared memory; matmul's tiles each step fills anew, in a pipeline too.
 MET = {
     "reducemean": 1, "rmsnorm": 1, "layernorm_long": 2, "batchnorm": 2,
     "batchnorm_narrow": 2, "matmul": 2 * 64, "bmm": 2 * 8, "swiglu": 4 * 8, "conv": 1, "matmul_parts": 2 * 16,
-    "conv_channels": 2 * 4, "batchnorm_moments": 7,
+    "conv_channels": 2 * 4, "batchnorm_moments": 7, "matmul_tf32": 2 * 8, "bmm_tf32": 2 * 4,
 }  # fmt: skip
 
 # What a rounded mean is off by: it makes up for an error of the mean, and itself adds next to nothing.
@@ -87,9 +90,11 @@ def emulated(
 
 @lru_cache(maxsize=1)  # for all barriers and orders of a line
 def given(name: str, program: Program, shape: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Random inputs, and the output that they should have."""
+    """Random inputs, and the output that they should have; of rounded factors what the text means."""
     kernel, inputs = kernels.get(str(LINES[name].kernel)), random_inputs(program)
     (output,) = program.outputs
+    if LINES[name].policy == "tf32":
+        return inputs, interpret(program, inputs)[output]
     return inputs, kernel.reference(inputs, kernel.shape(shape))[output]
 
 
@@ -97,8 +102,9 @@ def close(have: np.ndarray, expected: np.ndarray) -> bool:
     return np.allclose(have, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
-# One line asks for four million elements, whose threads take the emulator as long as half of all the others.
-LONG = ("batchnorm_moments",)
+# One line asks for four million elements, whose threads take the emulator as long as half of all others; one
+# for as many products as these (test_tensor_cores.py has what the pass makes of a smaller one).
+LONG = ("batchnorm_moments", "matmul_tf32")
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,8 @@ def expressions(dtype: str, lanes: int, whole: bool) -> list[str]:
 
     def has(f: str) -> bool:
         none = (*LOGICAL, *SHIFTS) if real else (*OF_REALS, *SHIFTS) if dtype == "bool" else OF_REALS
+        if f == "tf32" and arithmetic(dtype) != "f32":
+            return False
         if f in OF_REALS and not whole and dtype != "f32" and f not in SOME:
             return False
         return f not in none and not (vector and (not FUNCTIONS[f].vector or (f in DIVISIONS and not real)))

@@ -44,7 +44,8 @@ REFUSED = [
     Case(3, "map_tensor_core y@4", PANELS, TILE, "instruction-shape", on=TENSOR),
     Case(4, "map_tensor_core y@3", PANELS, TILE.replace("*q[", "+q["), "instruction-operation", on=TENSOR),
     Case(4, "map_tensor_core y@3", PANELS, TILE + " if {3} < 1", "instruction-operation", on=TENSOR),
-    Case(4, "map_tensor_core y@3", PANELS, TILE.replace("tf32(w[{1},{2}])", "w[{1},{2}]"), "instruction-dtype", "round_tf32 q", "tf32", TENSOR),
+    Case(4, "map_tensor_core y@3", PANELS, TILE.replace("tf32(w[{1},{2}])", "w[{1},{2}]"), "not-rounded", "round_tf32 q", "tf32", TENSOR),
+    Case(4, "map_tensor_core y@3", PANELS.replace("y f32", "y f64"), TILE, "instruction-dtype", on=TENSOR),
     Case(5, "map_tensor_core y@3", PANELS, TILE, "warp-regroup", None, "strict", TENSOR),
     Case(6, "map_tensor_core y@3", PANELS, TILE.replace("q[{5},{2}*2+{4}]", "q[{5},{2}+{4}*4]"), "instruction-access", on=TENSOR),
     Case(6, "map_tensor_core y@3", PANELS, TILE.replace("q[{5},{2}*2+{4}]", "q[{5},{1}]"), "instruction-access", on=TENSOR),
@@ -69,7 +70,18 @@ def test_a_gpu_without_such_an_instruction_says_so():
     assert refusal.sentence.startswith("The target hip knows no tensor-core scopes")
 
 
-SPECIAL = [1 + 2**-11, -1 - 2**-11, 1 + 2**-11 - 2**-23, 3.4028235e38, -np.inf, np.nan, 0.0, -0.0, 2**-149, 1e-39]
+SPECIAL = [
+    1 + 2**-11,
+    -1 - 2**-11,
+    1 + 2**-11 - 2**-23,
+    3.4028235e38,
+    -np.inf,
+    np.nan,
+    0.0,
+    -0.0,
+    2**-149,
+    1e-39,
+]
 
 
 @pytest.mark.parametrize("where", ["C", "emulated"])
@@ -78,8 +90,12 @@ def test_tf32_rounds_to_nearest_and_ties_away_from_zero(where):
     x = np.array([*SPECIAL, *np.random.default_rng(0).standard_normal(54)], np.float32)
     vector, block = ("8", "8:v") if where == "C" else ("1:g 8:b", "2 4:v")
     index = "{0}*8+{1}" if where == "C" else "{1}*8+{2}*4+{3}"
-    program = parse(f"kernel k\nin x\nout y\nx f32 [64] heap\ny f32 [64] heap\n{vector} {block} y[{index}] = tf32(x[{index}])\n")
-    have = run_program(program, {"x": x})["y"] if where == "C" else emulate(code_of(program), {"x": x})[0]["y"]
+    program = parse(
+        f"kernel k\nin x\nout y\nx f32 [64] heap\ny f32 [64] heap\n{vector} {block} y[{index}] = tf32(x[{index}])\n"
+    )
+    have = (
+        run_program(program, {"x": x})["y"] if where == "C" else emulate(code_of(program), {"x": x})[0]["y"]
+    )
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(have, tf32_value(x).astype(np.float32))
     np.testing.assert_array_equal(np.signbit(have), np.signbit(x))
@@ -88,7 +104,7 @@ def test_tf32_rounds_to_nearest_and_ties_away_from_zero(where):
 def tile() -> Program:
     """One instruction's worth of a product, with the mark."""
     start = "1:g 8:b 4:b 2 2 y[{1}+{3}*8,{2}*2+{4}] = 0\n"
-    body = start + (ROUNDED + TILE[len(ROUNDED):]).replace("1:g 16:b", "| 16:b")
+    body = start + (ROUNDED + TILE[len(ROUNDED) :]).replace("1:g 16:b", "| 16:b")
     return apply(parse(f"kernel k\nin x, w\nout y\n{PANELS}\n{body}\n"), "map_tensor_core y#1@3", TENSOR)
 
 
@@ -164,7 +180,9 @@ def test_factors_are_judged_by_one_rounding_each():
     allowed = pool.tolerance(parameters[2], own, np.abs(a @ b).max(axis=1), "tf32")
 
     def right(factors):
-        return (np.abs(factors(pool.inputs["a"]) @ factors(pool.inputs["b"]) - a @ b).max(axis=1) <= allowed).mean()
+        return (
+            np.abs(factors(pool.inputs["a"]) @ factors(pool.inputs["b"]) - a @ b).max(axis=1) <= allowed
+        ).mean()
 
     def cut_off(x):
         return (x.view(np.uint32) & np.uint32(0xFFFFC000)).view(np.float32).astype(np.float64)

@@ -40,15 +40,16 @@ def ways(name: str, shape: str, tf32: bool = False) -> tuple[str, ...]:
     ``tf32``: by those alone that round factors."""
     first, lines = line_for(name, shape, "cuda"), recorded_lines("cuda")
     of_policy = {n: line for n, line in lines.items() if (line.policy == "tf32") == tf32}
-    more = (n for n, line in of_policy.items() if (line.kernel, line.shape) == (name, shape) and line != first)
+    at_it = (n for n, line in of_policy.items() if (line.kernel, line.shape) == (name, shape))
+    more = (n for n in at_it if lines[n] != first)
     return (*["line"] * (not tf32), *more, "heuristic")
 
 
 def position(
     name: str, shape: str, way: str, settings: Mapping[str, int] | None = None, policy: str = "reassoc"
 ) -> Game | None:
-    """The end of the recorded line, with parameters set, or what the heuristic pass makes under a policy; None
-    where no line applies. ``way``: of ``ways``."""
+    """The end of the recorded line, with parameters set, or what the heuristic pass makes under a policy;
+    None where no line applies. ``way``: of ``ways``."""
     kernel, line = kernels.get(name), recorded_lines("cuda").get(way, line_for(name, shape, "cuda"))
     if way == "heuristic":
         game = Game.new(kernel.program(kernel.shape(shape)), name, shape, "cuda", policy)

@@ -102,7 +102,7 @@ def open_(
     target: Annotated[str, "what it is played for; kernels tells which there are"] = DEFAULT_TARGET,
     policy: Annotated[
         Literal["reassoc", "algebraic", "tf32", "strict"],
-        "what a move may change of results: regroup sums, rewrite formulas too, or nothing",
+        "what a move may change of results: regroup sums, rewrite formulas or round factors too, or nothing",
     ] = "reassoc",
     text: Annotated[
         str,

@@ -18,8 +18,8 @@ class InputSet:
     ``leads``, an input with the dimensions that its slabs keep, is filled with them slab by slab, from the
     first one on; other inputs in every second slab but the first, so that they do not drown the leads.
     ``tame``: usual inputs without NaN, infinities and numbers of extreme size. ``normwise``: a result may be
-    off by what moving each element by roundings of its input's largest one does, not by its own. ``tf32``: and by
-    what rounding the factors of sums of products does.
+    off by what moving each element by roundings of its input's largest one does, not by its own. ``tf32``:
+    and by what rounding the factors of sums of products does.
     """
 
     patterns: tuple[str, ...] = ()
@@ -37,4 +37,6 @@ class InputSet:
     def read(content: Mapping[str, Any]) -> InputSet:
         """From its fields as JSON has them."""
         leads = tuple((name, tuple(dims)) for name, dims in content["leads"])
-        return InputSet(tuple(content["patterns"]), leads, content["tame"], content["normwise"], content["tf32"])
+        return InputSet(
+            tuple(content["patterns"]), leads, content["tame"], content["normwise"], content["tf32"]
+        )

@@ -94,7 +94,8 @@ class Pool:
     ``sensitivity`` holds, for outputs with short rows, how far the reference moves when the inputs
     move by one rounding: the start program's own error there is a single draw, which may be lucky. ``order``
     holds, where f16 or bf16 are added up, how far the reference moves when that is rounded once, ``factors``
-    how far it moves when the factors of sums of products are rounded to TF32, ``reach`` the relative error of each output from which on the start program must be wrong.
+    how far it moves when the factors of sums of products are rounded to TF32, ``reach`` the relative error of
+    each output from which on the start program must be wrong.
     """
 
     inputs: dict[str, Array]
@@ -342,8 +343,8 @@ def make_pool(
     """Draw inputs and compute their references. Takes seconds for large arrays.
 
     ``tame``: adversarial rows are mild, without NaN, infinities and numbers of extreme size. ``normwise``:
-    inputs move by roundings of their largest elements, for every output. ``tf32``: the factors of sums of products
-    may be rounded. Raises Undefined.
+    inputs move by roundings of their largest elements, for every output. ``tf32``: the factors of sums of
+    products may be rounded. Raises Undefined.
     """
     fault = settled(program)
     if fault is not None:

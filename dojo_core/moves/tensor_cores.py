@@ -71,13 +71,19 @@ class RoundTf32(Transformation[tuple[Place]]):
         leaf = leaf_at(program, arguments[0])
         array = leaf.op.target.array
         if context.policy != self.policy:  # 1
-            return Refusal(Code.POLICY, "Only the policy tf32 lets the factors of sums be rounded.", (leaf.path,))
+            return Refusal(
+                Code.POLICY, "Only the policy tf32 lets the factors of sums be rounded.", (leaf.path,)
+            )
         if not _copies(program, leaf):  # 2
             return structural(
-                Code.NOT_A_COPY, f"{arguments[0]} is no copy of f32 into an array of the program's own.", leaf.path
+                Code.NOT_A_COPY,
+                f"{arguments[0]} is no copy of f32 into an array of the program's own.",
+                leaf.path,
             )
         for other in program.leaves:
-            if array in [read.array for read in other.op.sources] and not rounds_factors(program, other.op):  # 3
+            if array in [read.array for read in other.op.sources] and not rounds_factors(
+                program, other.op
+            ):  # 3
                 return Refusal(
                     Code.NOT_A_PRODUCT,
                     f"{array} is used in something else than a sum of products with another array.",
@@ -139,8 +145,8 @@ class MapTensorCore(MarkMove):
 
     Legal iff
       1. S is unmarked, and the target has tensor cores;
-      2. the innermost block scopes around it are one of 8, which the rows go by, and in it one of 4, which the
-         columns go by: a warp. It stands in no warp scope (V3);
+      2. the innermost block scopes around it are one of 8, which the rows go by, and in it one of 4, which
+         the columns go by: a warp. It stands in no warp scope (V3);
       3. S is a nest of 2 rows, 2 columns and 8 terms, unmarked within, around one operation (V3);
       4. which adds up unguarded products of two arrays of f32, where tf32 alone writes (V3);
       5. the policy lets the terms be regrouped (V3);
@@ -165,7 +171,7 @@ class MapTensorCore(MarkMove):
         path, _, _ = scope_at(program, arguments[0])
         for leaf in leaves_under(program, path):
             for read in dict.fromkeys(access.array for access in leaf.op.reads):
-                if refusal.code == Code.INSTRUCTION_DTYPE:
+                if refusal.code == Code.NOT_ROUNDED:
                     for write in program.leaves:
                         if write.op.target.array == read and not write.op.function:
                             yield Move("round_tf32", (place_of(program, write.path),))

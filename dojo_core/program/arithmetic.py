@@ -70,7 +70,7 @@ def bf16_value(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float64]:
 
 
 def tf32_value(value: Array) -> npt.NDArray[np.float64]:
-    """Numbers rounded to TF32, 10 bits behind the leading one: to nearest, ties away from zero, by way of f32.
+    """Numbers rounded to TF32, 10 bits behind the leading one: to nearest, ties away from zero, by f32.
 
     Source: PTX ISA 8.7, cvt.rna.tf32.f32.
     """

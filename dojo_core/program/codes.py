@@ -69,6 +69,7 @@ class Code(StrEnum):
     NOT_RECOMPUTED = "not-recomputed"
     NOT_REPEATABLE = "not-repeatable"
     NOT_REUSED = "not-reused"
+    NOT_ROUNDED = "not-rounded"
     NOT_SHARED = "not-shared"
     NOT_THE_SAME = "not-the-same"
     NOT_WRITTEN = "not-written"

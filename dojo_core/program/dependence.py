@@ -19,8 +19,8 @@ from dojo_core.program.tables import Index, IndexArray, Indirect
 from dojo_core.program.tree import DTYPE_BYTES, Access, Comparison, Leaf, Op, Program
 
 POLICIES = ("strict", "reassoc", "algebraic", "tf32")
-"""``strict``: the order as written; ``reassoc``: sums may be regrouped; and beside that ``algebraic``: formulas may be
-rewritten, or ``tf32``: the factors of sums of products may be rounded to TF32."""
+"""``strict``: the order as written; ``reassoc``: sums may be regrouped; and beside that ``algebraic``:
+formulas may be rewritten, or ``tf32``: the factors of sums of products may be rounded to TF32."""
 
 
 class MemoryAccess(NamedTuple):
@@ -91,8 +91,8 @@ def stricter(policy: str) -> tuple[str, ...]:
 
 
 def rounds_factors(program: Program, op: Op) -> bool:
-    """Is an operation a sum of products of elements of two arrays in f32, whose factors the policy ``tf32`` lets
-    be rounded to TF32?"""
+    """Is an operation a sum of products of elements of two arrays in f32, whose factors the policy ``tf32``
+    lets be rounded?"""
     return (
         (op.accumulate, op.function) == ("+", "*")
         and len({read.array for read in op.sources}) == 2

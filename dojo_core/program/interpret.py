@@ -58,9 +58,9 @@ def interpret(
     """The outputs by name, from the inputs by name, in float64 (integers in int64, u64 in uint64).
 
     Without ``each_write`` a scope's sum of f16 or bf16 is rounded once, not after every term: no order of
-    its terms comes nearer. With ``tf32`` the factors of all sums of products that the policy of that name lets be
-    rounded are. Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input
-    that is missing or has another shape, IndexError for an unguarded index outside its array.
+    its terms comes nearer. With ``tf32`` all factors are rounded that the policy of that name lets
+    be so. Cells that nothing writes are NaN (0 in integers). Raises ValueError for an input that is missing
+    or has another shape, IndexError for an unguarded index outside its array.
     """
     return _Logical(program, inputs, each_write, tf32).run()
 

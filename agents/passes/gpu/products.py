@@ -1,7 +1,7 @@
 """Products and their operands, found by structure; and the sum of one cut into parts (split-K).
 
-Few tiles would leave processors idle and the others without a second block to hide the first one's loads: then
-the terms are cut into parts, whose sums are added up afterwards.
+Few tiles would leave processors idle and the others without a second block to hide the first one's loads:
+then the terms are cut into parts, whose sums are added up afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Product:
     right: Access  # uses terms and columns
 
 
-def find_product(sketch: Sketch, operation: Provenance, rows_of: int, columns_of: int, terms_of: int) -> Product:
+def find_product(
+    sketch: Sketch, operation: Provenance, rows_of: int, columns_of: int, terms_of: int
+) -> Product:
     """A sum of products that tiles of so many rows, columns and terms divide. Raises NoSuchPlace."""
     program = sketch.program
     leaf = product_leaf(sketch, operation)
@@ -66,9 +68,11 @@ def product_leaf(sketch: Sketch, operation: Provenance) -> Leaf:
     return leaf
 
 
-def spread(sketch: Sketch, operation: Provenance, contraction: Product, tile: int, step: int, most: int) -> None:
-    """Where tiles of so many results are fewer than ``most``, cut the terms into parts with sums of their own,
-    each of whole steps, as in a batch of products."""
+def spread(
+    sketch: Sketch, operation: Provenance, contraction: Product, tile: int, step: int, most: int
+) -> None:
+    """Where tiles of so many results are fewer than ``most``, cut the terms into parts with sums of their
+    own, each of whole steps, as in a batch of products."""
     leaf = product_leaf(sketch, operation)
     tiles = math.prod(scope.size for scope in leaf.scopes[:-1]) // tile
     terms = leaf.scopes[-1].size

@@ -1,9 +1,9 @@
 """Products on tensor cores, where the policy lets factors be rounded to TF32: a block of warps for a tile.
 
-As in ``contractions.py`` panels of both operands go through shared memory; the copies round them. A warp has 32
-or 64 rows by 32 columns in registers, as instructions of 16 x 8 results over 8 terms. Rows of the panels are
-padded so that what the 32 lanes read at once lies in different banks: the rows of the left one 8 words apart
-modulo 32, read by pairs of terms, those of the right one 4.
+As in ``contractions.py`` panels of both operands go through shared memory; the copies round them, and the
+next panels are loaded meanwhile. A warp has 32 or 64 rows by 32 columns in registers, as instructions of
+16 x 8 results over 8 terms. Rows of the panels are padded so that what the 32 lanes read at once lies in
+different banks: those of the left one 4 words apart modulo 32, of which they take 8 by 4, of the right one 8.
 Source: CUTLASS, "Efficient GEMM in CUDA" (the hierarchy of tiles).
 """
 
@@ -23,8 +23,8 @@ from dojo_core.recipes import RECIPES, Sketch
 
 LANES, WARP_ROWS, WARP_COLUMNS = 4, 8, 4  # of a vector; threads of a warp
 ROWS, COLUMNS, TERMS = 16, 8, 8  # of an instruction
-TILES = 132  # one for each processor of a large device
-LEFT_PAD, RIGHT_PAD = 8, 4  # words
+TILES = 200  # blocks that keep a large device busy: three for two processors, which hold three each
+LEFT_PAD, RIGHT_PAD = 4, 8  # words
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,17 @@ class Blocking:
         return self.rows // self.warp_rows * (self.columns // self.warp_columns) * WARP_ROWS * WARP_COLUMNS
 
 
-# Largest first.
-BLOCKINGS = (
-    Blocking(128, 128, 32, 64, 32),
-    Blocking(64, 128, 32, 32, 32),
-    Blocking(64, 64, 32, 32, 32),
-)
+# The first that divides a product is taken. A warp of 64 x 32 results reads a quarter less of the panels than
+# one of 32 x 32, and three such blocks fit a processor's registers.
+BLOCKINGS = (Blocking(128, 64, 32, 64, 32), Blocking(64, 64, 32, 32, 32))
 
 
-def tile_on_tensor_cores(
-    sketch: Sketch, operation: Provenance, blocking: Blocking | None = None, most: int | None = None
-) -> None:
-    """Give a product's tiles to blocks, and what a warp has of one to tensor cores.
-
-    Without a ``blocking`` the first that divides the product. Fewer tiles than ``most`` become parts of sums.
-    Raises NoSuchPlace.
-    """
-    blocking = blocking or _fitting(sketch, operation)
+def tile_on_tensor_cores(sketch: Sketch, operation: Provenance) -> None:
+    """Give a product's tiles to blocks, and what a warp has of one to tensor cores. Raises NoSuchPlace."""
+    blocking = _fitting(sketch, operation)
     sizes = blocking.rows, blocking.columns, blocking.terms
-    tile = blocking.rows * blocking.columns
-    spread(sketch, operation, find_product(sketch, operation, *sizes), tile, blocking.terms, TILES if most is None else most)
+    found = find_product(sketch, operation, *sizes)
+    spread(sketch, operation, found, blocking.rows * blocking.columns, blocking.terms, TILES)
     join_with_start(sketch, operation, find_product(sketch, operation, *sizes).columns)
     found = find_product(sketch, operation, *sizes)
     array = product_leaf(sketch, operation).op.target.array
@@ -79,7 +70,7 @@ def tile_on_tensor_cores(
     terms, step = cut(sketch, found.terms, blocking.terms)
     lift(sketch, terms, len(top))
     shares = [_share(sketch, each, blocking) for each in (start, product, store)]
-    steps, within = cut(sketch, step, TERMS)
+    steps, _ = cut(sketch, step, TERMS)
     lift(sketch, steps, len(sketch.path(shares[1].tiles[0])) - 1)
     _split_sums(sketch, sums, len(top), blocking)
     panels = _panels(sketch, found, terms)
@@ -140,7 +131,10 @@ def _share(sketch: Sketch, rows: Provenance, blocking: Blocking) -> _Share:
 
 def _split_sums(sketch: Sketch, sums: str, k: int, blocking: Blocking) -> None:
     """Dimensions as the scopes are: k the first of the two to be split."""
-    for dim, factors in ((k + 1, (blocking.warp_columns, COLUMNS, 2)), (k, (blocking.warp_rows, ROWS, WARP_ROWS))):
+    for dim, factors in (
+        (k + 1, (blocking.warp_columns, COLUMNS, 2)),
+        (k, (blocking.warp_rows, ROWS, WARP_ROWS)),
+    ):
         for n, factor in enumerate(factors):
             sketch.play("split_dim", sums, dim + n, factor)
     names = ["down", "tile_rows", "row", "thread_row", "across", "tile_columns", "thread_column", "column"]
@@ -194,7 +188,7 @@ class _Copy:
 
 
 def _copy(sketch: Sketch, name: str, threads: int) -> _Copy:
-    """A row of a panel by neighbouring threads, four elements each, as many rows at once as there are threads."""
+    """A row of a panel by neighbouring threads, four elements each, as many rows at once as threads have."""
     rows, columns = scopes_of(sketch, name, 2)
     width = scope_of(sketch.program, sketch.path(columns)).size
     across, lanes = cut(sketch, columns, LANES)
@@ -210,7 +204,10 @@ def _fitting(sketch: Sketch, operation: Provenance) -> Blocking:
     for each in BLOCKINGS:
         with suppress(NoSuchPlace):
             found = find_product(sketch, operation, each.rows, each.columns, each.terms)
-            sizes = [scope_of(sketch.program, sketch.path(p)).size for p in (found.rows, found.columns, found.terms)]
+            sizes = [
+                scope_of(sketch.program, sketch.path(p)).size
+                for p in (found.rows, found.columns, found.terms)
+            ]
             if all(size > of for size, of in zip(sizes, (each.rows, each.columns, each.terms), strict=True)):
                 return each
     raise NoSuchPlace("No tile of tensor cores divides it.")
@@ -229,7 +226,9 @@ def _load_ahead(sketch: Sketch, terms: Provenance, panels: tuple[_Panel, _Panel]
     sketch.play("fission_scope", sketch.place(path), sketch.place((*path, len(panels))))
     RECIPES["pipeline"].run(sketch, sketch.place(path), None)
     loop = next(
-        node.provenance for node in scope_of(sketch.program, path[:-1]).body if isinstance(node, Scope) and not node.mark
+        node.provenance
+        for node in scope_of(sketch.program, path[:-1]).body
+        if isinstance(node, Scope) and not node.mark
     )
     for moved in range(len(panels)):
         for at in range(moved + len(panels), moved, -1):

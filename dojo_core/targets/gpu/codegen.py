@@ -173,8 +173,8 @@ class _Generator:
         touched = {a.array for leaf in inside for a in (leaf.op.target, *leaf.op.reads, *leaf.op.prefetches)}
         written = {program.buffer_of[leaf.op.target.array].name for leaf in inside}
         arguments = [b for b in program.buffers if b.name in pointers and touched & set(b.arrays)]
-        # What is known to be read alone is loaded when the compiler likes, behind a barrier that stands behind it,
-        # too; what tensor cores need next is to be on its way while they have this.
+        # What is known to be read alone is loaded when the compiler likes, also behind a barrier that stands
+        # behind it; what tensor cores need next is to be on its way while they have this.
         read_only = "" if holds(program.node(kernel.path), "m") else "__restrict__ "
         parameters = []
         for buffer in arguments:

@@ -1,7 +1,7 @@
 """Tiles for tensor cores: a ``:m`` scope is the share of one thread in what its warp multiplies at once.
 
-The warp's 32 threads are the two innermost block scopes of a phase, 8 for rows and 4 for columns. Each adds up
-2 x 2 results of a tile of 16 x 8 over 8 terms: its rows lie 8 apart, its columns side by side. So the
+The warp's 32 threads are the two innermost block scopes of a phase, 8 for rows and 4 for columns. Each adds
+up 2 x 2 results of a tile of 16 x 8 over 8 terms: its rows lie 8 apart, its columns side by side. So the
 instruction spreads a tile over its lanes, and the program's own text says which thread holds which result.
 Source: PTX ISA 8.7, mma.sync.aligned.m16n8k8 of .tf32.
 """
@@ -14,6 +14,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.codes import Code
 from dojo_core.program.dependence import may_regroup
 from dojo_core.program.gpu import PRIVATE, lanes
+from dojo_core.program.tables import affine
 from dojo_core.program.tree import Access, Leaf, Op, Path, Program, Scope
 from dojo_core.program.validity import Fault
 
@@ -46,8 +47,7 @@ class Tile:
         return self.right.substitute({**column, self.depth + 2: self._term(term)})
 
     def _term(self, term: int) -> Affine:
-        # The instruction asks for t and t + 4. A sum may take its terms in any order: neighbours are one load.
-        return Affine.iterator(self.block + 1, 2) + term
+        return Affine.iterator(self.block + 1) + 4 * term
 
 
 def tile(program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], policy: str) -> Tile | Fault:
@@ -61,8 +61,8 @@ def tile(program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], p
     if threads != THREADS or any(s.mark in ("m", "v") for s in above) or lanes(above[phase[0]]) > 1:  # 2
         return fault(
             Code.TILE_PLACE,
-            "A tile of tensor cores stands in a phase whose two innermost block scopes are of 8 and 4, a warp, "
-            "and in no warp scope.",
+            "A tile of tensor cores stands in a phase whose two innermost block scopes are of 8 and 4, "
+            "a warp, and in no warp scope.",
         )
     nest, node = [scope], scope.body[0]
     while isinstance(node, Scope) and len(nest[-1].body) == 1 and not node.mark:
@@ -70,17 +70,19 @@ def tile(program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], p
     if not isinstance(node, Op) or len(nest[-1].body) > 1 or tuple(s.size for s in nest) != SHARE:  # 3
         return fault(
             Code.INSTRUCTION_SHAPE,
-            "A thread's share of a tile is a nest of 2 rows, 2 columns and 8 terms, unmarked within, around one "
-            "operation.",
+            "A thread's share of a tile is a nest of 2 rows, 2 columns and 8 terms, unmarked within, around "
+            "one operation.",
         )
     dtypes = {program.buffer_of[access.array].dtype for access in node.elements}
     if (node.accumulate, node.function) != ("+", "*") or len(node.sources) != 2 or node.guard:  # 4
         return fault(Code.INSTRUCTION_OPERATION, "Tensor cores add up products of two arrays, unguarded.")
-    if dtypes != {"f32"} or not all(_is_tf32(program, access.array) for access in node.sources):
+    if dtypes != {"f32"}:
+        return fault(Code.INSTRUCTION_DTYPE, "Tensor cores add up products of f32, rounded to TF32, in f32.")
+    if not all(_is_tf32(program, access.array) for access in node.sources):
         return fault(
-            Code.INSTRUCTION_DTYPE,
-            "Tensor cores multiply numbers of TF32 and add them up in f32: each factor comes from an array that "
-            "tf32(...) alone writes (stage_read, then round_tf32).",
+            Code.NOT_ROUNDED,
+            "Tensor cores multiply numbers of TF32: each factor comes from an array that tf32(...) alone "
+            "writes (stage_read, then round_tf32).",
         )
     leaf = Leaf(node, (*path, *(0,) * len(SHARE)), (*above, *nest))
     if not may_regroup(program, leaf, policy):  # 5
@@ -98,8 +100,8 @@ def tile(program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], p
     if node.indirect or not _takes(found.left, block, depth) or not _takes_columns(found.right, block, depth):
         return fault(
             Code.INSTRUCTION_ACCESS,
-            f"One factor goes by rows and terms alone ({{{block}}}, {{{depth}}}, {{{depth + 2}}}), the other by "
-            f"terms and columns, numbered {{{block + 1}}}*2+{{{depth + 1}}}.",
+            f"One factor goes by rows and terms alone ({{{block}}}, {{{depth}}}, {{{depth + 2}}}), the other "
+            f"by terms and columns, numbered {{{block + 1}}}*2+{{{depth + 1}}}.",
         )
     if any(form.uses(depth + 2) for form in node.target.index):
         return fault(Code.INSTRUCTION_ACCESS, f"{node.target} must be one result for all 8 terms.")
@@ -123,5 +125,5 @@ def _takes_columns(access: Access, block: int, depth: int) -> bool:
         not form.uses(block)
         and not form.uses(depth)
         and form.coefficient(block + 1) == 2 * form.coefficient(depth + 1)
-        for form in access.index
+        for form in map(affine, access.index)
     )
