@@ -19,21 +19,15 @@ def play(task: Task, budget: Budget, rng: random.Random) -> Proposals:
     policy = shipped(task.game.target)
     if policy is None:
         yield from scratch.play(task, budget, rng, Settings())
-<<<<<<< HEAD
-        return
-    start, lore = Trail.at(task.game), parsed(policy.lines)
-    search = Search(start, rng, policy.weigh, hear=task.hear, lore=lore, glance=policy.glance)
-    yield from search.proposals()
-=======
     else:
         yield from play_guided(policy, task, rng)
 
 
 def play_guided(policy: Policy, task: Task, rng: random.Random) -> Proposals:
     """The search as any policy guides it."""
-    start = Trail.at(task.game)
-    yield from Search(start, rng, policy.weigh, hear=task.hear, lore=parsed(policy.lines)).proposals()
->>>>>>> u36a
+    start, lore = Trail.at(task.game), parsed(policy.lines)
+    search = Search(start, rng, policy.weigh, hear=task.hear, lore=lore, glance=policy.glance)
+    yield from search.proposals()
 
 
 def play_unguided(task: Task, budget: Budget, rng: random.Random) -> Proposals:
