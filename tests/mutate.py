@@ -61,6 +61,7 @@ FILES = [
     ),
     "dojo_core/program/gpu.py",
     "dojo_core/targets/gpu/conditions.py",
+    "dojo_core/targets/gpu/tensor_cores.py",
     "dojo_core/targets/snitch/conditions.py",
 ]
 TESTS = (
@@ -75,6 +76,7 @@ TESTS = (
     "test_indices",
     "test_unset",
     "test_scatter",
+    "test_tensor_cores",
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4

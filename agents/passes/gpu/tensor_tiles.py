@@ -171,10 +171,12 @@ def _panels(sketch: Sketch, found: Product, terms: Provenance) -> tuple[_Panel, 
 
 
 def _behind(sketch: Sketch, name: str, other: str) -> None:
-    """Let the nest that fills a buffer change places with the next one, which fills the other."""
+    """Let the nest that fills a buffer change places with the next one, which fills the other. Raises
+    NoSuchPlace."""
     depth = len(writer(sketch, name).path) - 2
     path = writer(sketch, name).path[:depth]
-    assert writer(sketch, other).path[:depth] == (*path[:-1], path[-1] + 1)
+    if writer(sketch, other).path[:depth] != (*path[:-1], path[-1] + 1):
+        raise NoSuchPlace("The copies do not follow each other.")
     sketch.play("reorder", sketch.place(path))
 
 
