@@ -56,7 +56,7 @@ SEARCHED = ("softmax", "rmsnorm", "relu_ffn", "conv", "matmul")
 AGENT = "sampling-edges"
 # Shares of the time, in order; what a part leaves over goes to the next ones.
 SHARES = {
-    "correct": 0.1, "bench": 0.55, "tf32": 0.72, "walks": 0.78, "lines": 0.85, "search": 0.95, "warm": 1.0,
+    "correct": 0.08, "bench": 0.62, "tf32": 0.84, "walks": 0.88, "lines": 0.92, "search": 0.98, "warm": 1.0,
 }  # fmt: skip
 STAND_IN = (sys.executable, "-m", "benchmarks.gpu.stand_in")
 TORCH_STAND_IN = (sys.executable, str(Path(__file__).with_name("torch_stand_in.py")))
