@@ -44,7 +44,7 @@ def card(loop: Loop, left_out: Sequence[str], experts: Mapping[Key, float], comm
   the moves that were legal in each. No recipe, no pass and no recorded line was used.
 - **Lends** {len(policy.lines)} lines: the best of each problem, one of those with the same kinds of moves.
 - **Never seen**: {", ".join(left_out)}. Policies of this fold are tried on these.
-- **Made by** `{command}`: {rounds} rounds, {programs:,} programs measured.
+- **Made by** `{command}`: rounds of teachers: {rounds}, {programs:,} programs measured.
 - **Not known**: what it is worth on kernels that are unlike these, and on other targets.
 
 | kernel | shape | start | best taught | expert |
