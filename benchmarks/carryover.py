@@ -3,6 +3,8 @@
     run     the loop of each fold (agents/perfllm/across/loop.py), its folder under --work, then every player
             on the kernels that the fold leaves out (carryover.toml), at equal numbers of programs measured
     report  the section of docs/perfllm.md from the file, without running anything
+    ship    the loop of one fold and training seed; its policy comes with the Dojo from then on, with a card
+            of what it was taught (carryover_card.py)
 
 What teachers found is kept beside --out too, without their lines: the app's page Train shows it.
 
@@ -40,9 +42,11 @@ from agents.perfllm.across.saved import parsed
 from agents.perfllm.across.search import Search
 from agents.players import agent_named
 from agents.timing import MachineTiming, Timing
+from benchmarks.carryover_card import card, ship
 from benchmarks.sections import fill
 from dojo_core.cli.records import opened
 from dojo_core.files import write_text
+from dojo_core.game import Game
 from dojo_core.targets.cpu.measurer import Measurer
 
 FOLDS = Path(__file__).with_suffix(".toml")
@@ -81,7 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=("run", "report"))
+    parser.add_argument("part", choices=("run", "report", "ship"))
     parser.add_argument("--folds", nargs="+", choices=tuple(folds()), default=list(folds()))
     parser.add_argument("--target", default="snitch")
     parser.add_argument("--training-seeds", type=int, nargs="+", default=[0, 1, 2])
@@ -100,12 +104,46 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/perfllm/carryover.json"))
     parser.add_argument("--page", type=Path, default=Path("docs/perfllm.md"))
     options = parser.parse_args()
-    if options.part == "run":
+    if options.part == "ship" and (len(options.folds) > 1 or len(options.training_seeds) > 1):
+        parser.error("Ship the policy of one fold and one training seed: give --folds and --training-seeds.")
+    if options.part != "report":
         with opened() as records, Measurer(records) as measurer:
-            run(options, MachineTiming(measurer, "carryover"))
+            timing = MachineTiming(measurer, "carryover")
+            if options.part == "ship":
+                print(shipped(options, timing))
+                return
+            run(options, timing)
     text = section(read(options.out), options.out)
     fill(options.page, BEGIN, END, text)
     print(text)
+
+
+def shipped(options: argparse.Namespace, timing: Timing) -> str:
+    """The loop of the fold to its end, its policy where the Dojo's lie; the card."""
+    [name], [training] = options.folds, options.training_seeds
+    loop = loop_of(folds()[name], training, options, timing)
+    for entry in loop.events():
+        print(told(entry), flush=True)
+    command = (
+        f"python -m benchmarks.carryover ship --folds {name} --training-seeds {training} --shapes "
+        f"{options.shapes} --blind {options.blind} --guided {options.guided} --rounds {options.rounds}"
+    )
+    experts = {key: _expert(game_of(*key, options.target), timing) for key in loop.plan.problems}
+    told_of = card(loop, folds()[name].left_out, experts, command)
+    ship(loop, told_of)
+    return told_of
+
+
+def loop_of(fold: Fold, training: int, options: argparse.Namespace, timing: Timing) -> Loop:
+    """A fold's loop with one training seed, its folder under ``--work``."""
+    kernels = fold.learned_on
+    if options.kernels:
+        kernels = tuple(random.Random(training).sample(kernels, options.kernels))
+    plan = Plan.of(
+        kernels, options.shapes, target=options.target, seed=training, blind=options.blind,
+        guided=options.guided, rounds=options.rounds, reader=options.reader, ranked=not options.no_ranks,
+    )  # fmt: skip
+    return Loop(plan, timing, options.work / f"{fold.scheme}-{fold.name}-{options.reader}-{training}")
 
 
 def run(options: argparse.Namespace, timing: Timing) -> None:
@@ -113,15 +151,7 @@ def run(options: argparse.Namespace, timing: Timing) -> None:
     for name in options.folds:
         fold = folds()[name]
         for training in options.training_seeds:
-            kernels = fold.learned_on
-            if options.kernels:
-                kernels = tuple(random.Random(training).sample(kernels, options.kernels))
-            plan = Plan.of(
-                kernels, options.shapes, target=options.target, seed=training, blind=options.blind,
-                guided=options.guided, rounds=options.rounds, reader=options.reader,
-                ranked=not options.no_ranks,
-            )  # fmt: skip
-            loop = Loop(plan, timing, options.work / f"{fold.scheme}-{fold.name}-{options.reader}-{training}")
+            loop = loop_of(fold, training, options, timing)
             taught = 0
             for entry in loop.events():
                 taught += entry.get("evaluations", 0)
@@ -167,8 +197,7 @@ def _tried(
     for seed in range(options.seeds):
         for kernel in fold.left_out:
             game = game_of(kernel, shapes[kernel], options.target)
-            expert = expert_seconds(game, timing)
-            assert expert is not None, f"the heuristic pass has no time on {kernel}"
+            expert = _expert(game, timing)
             for player in options.players:
                 # Neither the same player blind nor an agent hangs on what a fold taught.
                 of_fold = player in OF_FOLD
@@ -186,7 +215,10 @@ def _tried(
                 problem = Problem(game, timing)
                 if player in guides:
                     borrowed = lore if player in ("policy", "lines") else ()
-                    search = Search(problem.start, rng, guides[player], lore=borrowed).proposals()
+                    glance = policy.glance if player.startswith("policy") else None
+                    search = Search(
+                        problem.start, rng, guides[player], lore=borrowed, glance=glance
+                    ).proposals()
                 else:
                     search = agent_named(player).strategy(Task(game), Budget(BUDGETS[-1]), rng)
                 best = spend(search, problem, BUDGETS[-1])
@@ -195,6 +227,13 @@ def _tried(
                     "best": [best[min(n, len(best)) - 1] for n in BUDGETS],
                     "cpu_seconds": round(time.process_time() - began, 1),
                 }  # fmt: skip
+
+
+def _expert(game: Game, timing: Timing) -> float:
+    """What the target's heuristic pass comes to."""
+    seconds = expert_seconds(game, timing)
+    assert seconds is not None, f"the heuristic pass has no time on {game.kernel} {game.shape}"
+    return seconds
 
 
 def _identity(run: Run) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,21 @@ from agents.agent import Budget, Task, run
 from agents.perfllm.across import features
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Kinds, alike
-from agents.perfllm.across.lines import minimised, transplanted
+from agents.perfllm.across.lines import finished, forced, grafted, made_legal, minimised, transplanted
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed
 from agents.perfllm.across.policy import NgramReader, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
 from agents.perfllm.across.saved import load, save, shipped
 from agents.perfllm.across.search import Search, SearchSettings, structure
-from agents.perfllm.actions import actions_in_turn
+from agents.perfllm.actions import Action, actions_in_turn
 from agents.players import AGENTS
 from agents.timing import CountTiming
 from agents.trail import Trail
 from benchmarks.carryover import folds
+from benchmarks.carryover_card import BEGIN, END, card, ship
+from dojo_core.game import Step
 from dojo_core.moves.notation import parse_move
+from dojo_core.program.tree import Program
 
 
 def problem(kernel: str = "mul", shape: str = "2x4") -> Problem:
@@ -49,6 +53,35 @@ def test_moves_of_a_position_are_tried_without_replacement() -> None:
         legal = {after.hash for after, _ in actions_in_turn(mul.start, random.Random(0))}
         spend(search.proposals(), mul, 1 + len(legal))
         assert set(search.positions) == {mul.start.program.hash, *legal}
+
+
+def test_a_guided_walk_is_measured_where_the_guide_stops_and_none_is_drawn_twice() -> None:
+    mul = problem()
+
+    def two_moves(trail: Trail, actions: list[Action]) -> np.ndarray:
+        """To stop behind two moves; those before are equally likely."""
+        return np.array([50.0 if len(trail.steps) == 2 else -50.0, *(0.0 for _ in actions)])
+
+    settings = SearchSettings(edits=0.0, from_start=1.0, explored=0.0)
+    search = Search(mul.start, random.Random(0), two_moves, settings)
+    best = spend(search.proposals(), mul, 40)
+    behind = [position.trail for position in search.positions.values() if position.cost < np.inf]
+    assert len(best) == 40 and {len(trail.steps) for trail in behind} == {0, 2}
+    assert search.positions[mul.start.program.hash].left < 1.0
+
+
+def test_moves_that_look_good_by_their_text_are_asked_for_legality_first() -> None:
+    mul = problem()
+
+    def unrolls(program: Program, moves: Sequence[str]) -> np.ndarray:
+        return np.array([30.0 * move.startswith("unroll") for move in moves])
+
+    settings = SearchSettings(glanced=2, edits=0.0, from_start=1.0, first_moves=1, explored=0.0)
+    search = Search(mul.start, random.Random(0), Kinds([["ssr z@0"]]), settings, glance=unrolls)
+    spend(search.proposals(), mul, 3)
+    assert {str(p.trail.moves[-1]) for p in search.positions.values() if p.trail.steps} == {
+        "unroll z@0", "unroll z@1"
+    }  # fmt: skip
 
 
 def test_programs_of_one_structure_differ_in_sizes_alone() -> None:
@@ -80,8 +113,38 @@ def test_moves_of_another_kernel_are_played_at_places_like_theirs() -> None:
     of_dot = list(map(parse_move, line))
     gemv = problem("gemv", "4x8").start  # writes y, and has a scope more
     played = {"; ".join(map(str, transplanted(gemv, of_dot, random.Random(n)).moves)) for n in range(12)}
-    assert "split_scope y#1@1 4; split_reduction y#1@1 py; unroll py@0" in played
+    begun = "split_scope y#1@1 4; split_reduction y#1@1 py; unroll py@0"
+    needed = "unroll py@1; unroll py#1@1; unroll y#1@1"  # by an array in registers here, not in the line
+    assert f"{begun}; {needed}; set_location py register" in played
     assert not any("heap" in each for each in played)  # register is no place: another word is another move
+
+
+def test_a_refused_move_is_played_behind_what_makes_it_legal() -> None:
+    staged = problem("matmul", "4x4x4").start.played(
+        map(parse_move, ("interchange c#1@1", "join_scopes c@0", "stage_write c c@0 rc"))
+    )
+    register = parse_move("set_location rc register")
+    assert staged.extended(Step(register, staged.born)) is None
+    after = made_legal(staged, register, random.Random(0))
+    assert after is not None
+    needed = ["unroll rc@1", "unroll rc#1@2", "unroll c@1"]
+    assert list(map(str, after.moves[3:])) == [*needed, "set_location rc register"]
+    assert made_legal(staged, parse_move("drop_dead rc"), random.Random(0)) is None  # rc is read: no way
+
+
+def test_what_an_edit_makes_differs_from_what_later_moves_of_the_line_make() -> None:
+    start = problem("matmul", "4x4x4").start
+    line = start.played(map(parse_move, ("stage_write c c#1@1 ct", "split_scope c@0 2", "split_scope c@1 2")))
+    for seed in range(20):
+        for after in (forced(line, random.Random(seed)), grafted(line, line.moves, random.Random(seed))):
+            steps = after.steps if after else ()
+            assert len({step.origin for step in steps}) == len(steps)
+
+
+def test_a_line_is_finished_as_another_one_was_wherever_that_is_possible() -> None:
+    add = problem("add").start
+    after = finished(add, [parse_move("unroll z@1")], random.Random(0))
+    assert {str(move) for move in after.moves} == {"unroll z@0", "unroll z@1"}
 
 
 def test_features_read_what_moves_change_and_no_names() -> None:
@@ -127,6 +190,9 @@ def test_a_policy_learns_the_moves_of_good_lines() -> None:
     actions = list(actions_in_turn(add, random.Random(0)))
     logits = policy.weigh(add, actions)
     assert actions[int(np.argmax(logits[1:]))][1] == "unroll z@1"
+    moves = [move for _, move in actions]
+    by_text = dict(zip(moves, policy.glance(add.program, moves), strict=True))
+    assert by_text["unroll z@1"] > by_text["interchange z@0"]
 
 
 def test_a_saved_policy_weighs_as_before_to_half_precision(tmp_path: Path) -> None:
@@ -147,9 +213,9 @@ def test_perfllm_begins_with_moves_of_other_kernels_lines() -> None:
     policy = shipped("snitch")
     assert policy is not None and policy.examples and shipped("cpu") is None
     task = Task(game_of("batchnorm", "1x2x4x4", "snitch"))  # not in the library's list
-    events = [e for e in run(task, AGENTS["perfllm"], CountTiming(), Budget(12), seed=0) if not e.final]
+    events = [e for e in run(task, AGENTS["perfllm"], CountTiming(), Budget(4), seed=0) if not e.final]
     kinds = {move.name for event in events for move in event.line}
-    assert len(events) == 12 and {"ssr", "set_location"} <= kinds
+    assert len(events) == 4 and {"ssr", "set_location"} <= kinds
 
 
 def test_the_encoder_of_lines_reads_behind_the_same_interface() -> None:
@@ -167,7 +233,7 @@ def test_kinds_are_weighed_by_how_often_they_stand_in_good_lines() -> None:
     of = dict(zip([move for _, move in actions], logits[1:], strict=True))
     unrolls = [move for move in of if move.startswith("unroll")]
     assert of[unrolls[0]] == of[unrolls[1]] > max(v for m, v in of.items() if m.startswith("split"))
-    assert len(alike(actions)) == 1 + len(actions)
+    assert len(alike([move for _, move in actions])) == 1 + len(actions)
 
 
 def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -182,6 +248,11 @@ def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [json.dumps(e) for e in again.events()] == whole
     assert whole[:2] == first
     assert again.policy().reads == "ngrams" and again.taught()
+    told = card(again, ("relu",), dict.fromkeys(plan.problems, 2e-9), "make it")
+    assert "**Never seen**: relu." in told and "| mul | 2x4 | " in told and "| 2 |" in told
+    (tmp_path / "README.md").write_text(f"{BEGIN.format('snitch')}{END.format('snitch')}")
+    ship(again, told, tmp_path)
+    assert told in (tmp_path / "README.md").read_text() and load(tmp_path / "snitch") is not None
     with pytest.raises(ValueError, match="Another run goes on"):
         Loop(plan, CountTiming(), tmp_path / "killed")
     del again

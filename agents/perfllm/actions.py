@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agents.trail import Trail
 from dojo_core.moves.core import Move, Refusal
@@ -40,3 +40,14 @@ def actions_in_turn(trail: Trail, rng: random.Random, shuffled: bool = False) ->
                     break
             if not moves:
                 turn.remove(moves)
+
+
+def legal_actions(trail: Trail, moves: Iterable[Move]) -> Iterator[Action]:
+    """Of moves in any order those that are legal and change the program, of those to one the first."""
+    context = trail.context()
+    seen = {trail.program.hash}
+    for move in moves:
+        result = outcome(context, move)
+        if not isinstance(result, Refusal) and result.hash not in seen:
+            seen.add(result.hash)
+            yield result, str(move)

@@ -32,11 +32,12 @@ Bag = tuple[int, ...]  # the buckets of n-grams, as often as they occur
 
 @dataclass(frozen=True)
 class Change:
-    """What a move does: the lines it takes away, those it adds, its own text."""
+    """What a move does: the lines it takes away, those it adds, its own text, what lines it crosses."""
 
     removed: Bag
     added: Bag
     move: Bag
+    crossed: Bag = ()
 
 
 def context_of(program: Program) -> Bag:
@@ -53,7 +54,8 @@ def change_of(before: Program, move: str, after: Program) -> Change:
     return Change(
         tuple(n for line in removed for n in _line_bag(line)),
         tuple(n for line in added for n in _line_bag(line)),
-        _move_bag(move) + crossed,
+        move_bag(move),
+        crossed,
     )
 
 
@@ -74,7 +76,7 @@ def _line_bag(line: str) -> Bag:
 
 
 @lru_cache(maxsize=100_000)
-def _move_bag(move: str) -> Bag:
+def move_bag(move: str) -> Bag:
     """A move's kind, and each argument with the kind: numbers as they are, places by how deep they stand."""
     kind, *arguments = move.split(" ")
     grams = [f"kind {kind}"]

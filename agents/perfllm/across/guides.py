@@ -28,10 +28,10 @@ def kind_of(move: str) -> str:
     return move.split(" ", 1)[0]
 
 
-def alike(actions: Actions) -> np.ndarray:
-    """Logits by which stop and each kind of move are equally likely, and moves of a kind."""
-    count = Counter(kind_of(move) for _, move in actions)
-    return np.array([0.0, *(-math.log(count[kind_of(move)]) for _, move in actions)])
+def alike(moves: Sequence[str]) -> np.ndarray:
+    """Logits by which stop and each kind of move are equally likely, and moves of a kind: [1 + moves]."""
+    count = Counter(map(kind_of, moves))
+    return np.array([0.0, *(-math.log(count[kind_of(move)]) for move in moves)])
 
 
 class Kinds:

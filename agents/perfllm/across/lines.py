@@ -12,12 +12,18 @@ from agents.trail import Trail
 from dojo_core.game import Step
 from dojo_core.moves.core import REGISTRY, Argument, Move, Refusal
 from dojo_core.moves.legality import all_candidates, outcome
+from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import Place
+from dojo_core.moves.ways import with_enablers
 
 NOTHING = 1.005  # a removal may cost so much over all: a cycle here and there is no reason for a move
 GRAFTS = 0.6  # share of edits that take moves from another line
 WHOLE = 0.4  # share of grafts that take a line to its end, not some moves of it
+FORCED = 0.4  # share of the other edits that play a move together with what it needs to be legal
+FINISHED = 0.6  # share of edits that are finished as another line was
+PLACES = 6  # at which a move of another line is tried behind an edit
 TRIES = 8  # places at which a move is tried that is not legal where it was
+NEEDY = 2  # places at which it is tried behind what it needs, where it is legal at none
 NAMED = 3.0  # logits of a place for a move of another line: it names what the line's moves before it named,
 SIMILAR = 1.5  # and has the same number or depth
 WORDS = ("location", "instruction", "algorithm", "mode")  # kinds of arguments that are the same anywhere
@@ -32,9 +38,63 @@ def edited(trail: Trail, donors: Sequence[Moves], rng: random.Random) -> Trail |
     for _ in range(rng.choice((1, 1, 2))):
         if donors and rng.random() < GRAFTS:
             changed = grafted(changed, rng.choice(donors), rng)
+        elif rng.random() < FORCED:
+            changed = forced(changed, rng) or changed
         else:
             changed = edit_of_moves(changed, rng) or changed
+    if donors and rng.random() < FINISHED:
+        changed = finished(changed, rng.choice(donors), rng)
     return changed if changed.program.hash != trail.program.hash else None
+
+
+def forced(trail: Trail, rng: random.Random) -> Trail | None:
+    """A move more within the line, each kind equally likely, with what it needs; None where that is not to
+    be had."""
+    at = len(trail.steps) if rng.random() < 0.5 else rng.randint(0, len(trail.steps))
+    before = trail.upto(at)
+    context = before.context()
+    kinds = sorted(REGISTRY)
+    rng.shuffle(kinds)
+    candidates = next((c for kind in kinds if (c := list(all_candidates(context, (kind,))))), None)
+    after = None if candidates is None else made_legal(before, rng.choice(candidates), rng, trail.born)
+    return None if after is None else after.replayed(trail.steps[at:])
+
+
+def made_legal(trail: Trail, move: Move, rng: random.Random, born: int = 0) -> Trail | None:
+    """The line with a move more, where it is refused behind the moves that the rules tell to make it legal
+    (``dojo_core.moves.ways``); None where they tell of none.
+
+    Such moves may change no time at all, as the three unrolled scopes that an array in registers needs: found
+    one by one they would take as many lucky draws. Nothing here says whether the move is worth it. What is
+    new gets numbers from ``born`` on, so that they differ from those of what later moves of the line make.
+    """
+    context = trail.context()
+    result = outcome(context, move)
+    moves = [move]
+    if isinstance(result, Refusal):
+        ways = with_enablers(context, move, result).ways
+        if not ways:
+            return None
+        way = rng.choice(ways)
+        moves = list(map(parse_move, (*way.moves, way.then) if way.then else way.moves))
+    elif result.hash == trail.program.hash:
+        return None
+    after = trail
+    for each in moves:
+        after = after.extended(Step(each, max(born, after.born))) or after
+    return after if len(after.steps) == len(trail.steps) + len(moves) else None
+
+
+def finished(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
+    """The line with what some last moves of another line do, done wherever it is possible: a structure shows
+    what it is worth once everything is played that has to follow it."""
+    for move in donor[rng.randrange(len(donor)) :]:
+        context = trail.context()
+        alike = [m for m in all_candidates(context, (move.name,)) if _words(m) == _words(move)]
+        rng.shuffle(alike)
+        for other in alike[:PLACES]:
+            trail = made_legal(trail, other, rng) or trail
+    return trail
 
 
 def grafted(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
@@ -43,16 +103,16 @@ def grafted(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
     begin = rng.randrange(len(donor)) if rng.random() < 0.6 else 0
     end = len(donor) if rng.random() < WHOLE else rng.randint(begin + 1, len(donor))
     at = len(trail.steps) if rng.random() < 0.5 else rng.randint(0, len(trail.steps))
-    after = transplanted(trail.upto(at), donor[begin:end], rng)
+    after = transplanted(trail.upto(at), donor[begin:end], rng, trail.born)
     return after.replayed(trail.steps[at:]) if rng.random() < 0.7 else after
 
 
-def transplanted(trail: Trail, moves: Moves, rng: random.Random) -> Trail:
+def transplanted(trail: Trail, moves: Moves, rng: random.Random, born: int = 0) -> Trail:
     """Moves of another line behind this one, each at a place that is like its own, drawn anew where that is
     not legal, or left out. What arrays are called here is settled by the first move that names them."""
     names: dict[str, str] = {}
     for move in moves:
-        trail = _alike(trail, move, names, rng) or trail
+        trail = _alike(trail, move, names, rng, NEEDY, born) or trail
     return trail
 
 
@@ -65,21 +125,33 @@ def mended(trail: Trail, steps: Sequence[Step], rng: random.Random) -> Trail:
     return trail
 
 
-def _alike(trail: Trail, move: Move, names: dict[str, str], rng: random.Random) -> Trail | None:
+def _alike(
+    trail: Trail, move: Move, names: dict[str, str], rng: random.Random, needy: int = 0, born: int = 0
+) -> Trail | None:
     """The line with a move more that is like another one; ``names``: what its arrays are called here, to
-    which this move's are added."""
+    which this move's are added. Where none is legal, so many are tried behind what they need."""
     context = trail.context()
     alike = [other for other in all_candidates(context, (move.name,)) if _words(other) == _words(move)]
     logits = {other: _likeness(move, other, names) for other in alike}
     noisy = {other: logit - math.log(-math.log(rng.random() or 0.5)) for other, logit in logits.items()}
-    for other in sorted(noisy, key=noisy.__getitem__, reverse=True)[:TRIES]:
+    likely = sorted(noisy, key=noisy.__getitem__, reverse=True)[:TRIES]
+    for other in likely:
         result = outcome(context, other)
         if not isinstance(result, Refusal) and result.hash != trail.program.hash:
-            for theirs, here in zip(move.arguments, other.arguments, strict=False):
-                if isinstance(theirs, Place | str) and isinstance(here, Place | str):
-                    names.setdefault(_name(theirs), _name(here))
-            return trail.extended(Step(other, trail.born))
+            _note(names, move, other)
+            return trail.extended(Step(other, max(born, trail.born)))
+    for other in likely[:needy]:
+        if after := made_legal(trail, other, rng, born):
+            _note(names, move, other)
+            return after
     return None
+
+
+def _note(names: dict[str, str], move: Move, other: Move) -> None:
+    """What the arrays of a move are called here, where it is played as ``other``."""
+    for theirs, here in zip(move.arguments, other.arguments, strict=False):
+        if isinstance(theirs, Place | str) and isinstance(here, Place | str):
+            names.setdefault(_name(theirs), _name(here))
 
 
 def _likeness(move: Move, other: Move, names: Mapping[str, str]) -> float:

@@ -139,17 +139,25 @@ class Loop:
 
     def policy(self) -> Policy:
         """That of the last round. Raises ValueError where no round has ended."""
-        policy = load(self.folder / f"policy-{self._ended}")
+        policy = load(self.last_policy)
         if policy is None:
             raise ValueError(f"{self.folder} has no policy yet: let a round end first.")
         return policy
 
+    @property
+    def last_policy(self) -> Path:
+        """The folder of the policy of the last round that has ended."""
+        return self.folder / f"policy-{self._ended}"
+
+    def teachers(self) -> list[Entry]:
+        """What the teachers of rounds that have ended found."""
+        return [e for e in self._written if e["event"] == "teacher" and e["round"] <= self._ended]
+
     def taught(self) -> list[Line]:
         """The lines that the last policy was taught."""
         found: dict[Key, list[Entry]] = {}
-        for entry in self._written:
-            if entry["event"] == "teacher" and entry["round"] <= self._ended:
-                found.setdefault((entry["kernel"], entry["shape"]), []).append(entry)
+        for entry in self.teachers():
+            found.setdefault((entry["kernel"], entry["shape"]), []).append(entry)
         return [line for entries in found.values() for line in _worth(entries)]
 
     @property
@@ -183,7 +191,8 @@ class Loop:
         seeds = [problem.start.played(map(parse_move, line.moves)) for line in _worth(found.get(key, ()))]
         lore = parsed(_best_lines({other: entries for other, entries in found.items() if other != key}))
         guide: Guide | None = None if policy is None else policy.weigh
-        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore)
+        glance = None if policy is None else policy.glance
+        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore, glance=glance)
         budget = self.plan.blind if policy is None else self.plan.guided
         best = spend(search.proposals(), problem, budget)
         lines = []
@@ -267,9 +276,13 @@ def _worth(entries: Sequence[Entry]) -> list[Line]:
 
 
 def _best_lines(found: Mapping[Key, Sequence[Entry]]) -> tuple[tuple[str, ...], ...]:
-    """The best line of each problem that has one."""
-    best = [_worth(entries)[:1] for entries in found.values()]
-    return tuple(line.moves for lines in best for line in lines)
+    """The best line of each problem that has one; of those with the same kinds of moves one after the other
+    one, since they lend the same."""
+    lines: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for entries in found.values():
+        for line in _worth(entries)[:1]:
+            lines.setdefault(tuple(map(kind_of, line.moves)), line.moves)
+    return tuple(lines.values())
 
 
 def _different(ranked: Sequence[Position]) -> list[Position]:

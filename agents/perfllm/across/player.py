@@ -25,8 +25,9 @@ def play(task: Task, budget: Budget, rng: random.Random) -> Proposals:
 
 def play_guided(policy: Policy, task: Task, rng: random.Random) -> Proposals:
     """The search as any policy guides it."""
-    start = Trail.at(task.game)
-    yield from Search(start, rng, policy.weigh, hear=task.hear, lore=parsed(policy.lines)).proposals()
+    start, lore = Trail.at(task.game), parsed(policy.lines)
+    search = Search(start, rng, policy.weigh, hear=task.hear, lore=lore, glance=policy.glance)
+    yield from search.proposals()
 
 
 def play_unguided(task: Task, budget: Budget, rng: random.Random) -> Proposals:

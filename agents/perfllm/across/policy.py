@@ -12,7 +12,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ BATCH = 8  # positions
 RATE = 3e-3
 DECAY = 1e-4
 CLIP = 5.0
+BARE = 0.2  # share of examples shown without lines, so that the move's text alone tells something
 RANKED = 0.1  # weight of the loss of ranks among siblings
 NEAR = 1.05  # siblings within so much of each other have no rank
 
@@ -46,6 +47,14 @@ class Reader(Protocol):
     def change_of(self, before: Program, move: str, after: Program) -> Any: ...
 
     def stop(self) -> Any: ...
+
+    def bare(self, move: str) -> Any:
+        """A change of which only the move's text is known: what its lines are is not asked."""
+        ...
+
+    def bared(self, change: Any) -> Any:
+        """A change without its lines."""
+        ...
 
     def contexts(self, read: Sequence[Any]) -> Tensor:
         """[programs, context_size]"""
@@ -86,22 +95,31 @@ class NgramReader(nn.Module):
     def stop(self) -> features.Change:
         return features.STOP
 
+    def bare(self, move: str) -> features.Change:
+        return features.Change((), (), features.move_bag(move))
+
+    def bared(self, change: features.Change) -> features.Change:
+        return replace(change, removed=(), added=(), crossed=())
+
     def contexts(self, read: Sequence[Bag]) -> Tensor:
         return _bags(self.context, read) / 8  # sums over some sixty n-grams, about as large as one
 
     def changes(self, read: Sequence[features.Change]) -> Tensor:
         removed = _bags(self.removed, [change.removed for change in read]) / 4
         added = _bags(self.added, [change.added for change in read]) / 4
-        return torch.cat([removed, added, _bags(self.move, [change.move for change in read])], dim=1)
+        moves = _bags(self.move, [change.move + change.crossed for change in read])
+        return torch.cat([removed, added, moves], dim=1)
 
 
 @dataclass(frozen=True)
 class LineChange:
-    """``removed`` and ``added``: sums of the vectors of lines, float16 [vector size]; ``move`` as n-grams."""
+    """``removed`` and ``added``: sums of the vectors of lines, float16 [vector size]; ``move`` and what it
+    crosses as n-grams."""
 
     removed: Tensor
     added: Tensor
     move: Bag
+    crossed: Bag = ()
 
 
 class LineReader(nn.Module):
@@ -127,11 +145,18 @@ class LineReader(nn.Module):
         old, new = Counter(self._lines[0].known(before.text)), Counter(self._lines[0].known(after.text))
         by_text = features.change_of(before, move, after)
         return LineChange(
-            self._summed((old - new).elements()), self._summed((new - old).elements()), by_text.move
-        )
+            self._summed((old - new).elements()), self._summed((new - old).elements()),
+            by_text.move, by_text.crossed,
+        )  # fmt: skip
 
     def stop(self) -> LineChange:
         return LineChange(self._summed(()), self._summed(()), features.STOP.move)
+
+    def bare(self, move: str) -> LineChange:
+        return LineChange(self._summed(()), self._summed(()), features.move_bag(move))
+
+    def bared(self, change: LineChange) -> LineChange:
+        return LineChange(self._summed(()), self._summed(()), change.move)
 
     def _summed(self, lines: Any) -> Tensor:
         return self._lines[0].summed(tuple(lines)).half()
@@ -142,7 +167,8 @@ class LineReader(nn.Module):
     def changes(self, read: Sequence[LineChange]) -> Tensor:
         removed = self.removed(torch.stack([change.removed for change in read]).float())
         added = self.added(torch.stack([change.added for change in read]).float())
-        return torch.cat([removed, added, _bags(self.move, [change.move for change in read])], dim=1)
+        moves = _bags(self.move, [change.move + change.crossed for change in read])
+        return torch.cat([removed, added, moves], dim=1)
 
 
 READERS: dict[str, Callable[[], Reader]] = {"ngrams": NgramReader, "lines": LineReader}
@@ -198,6 +224,12 @@ class Policy(nn.Module):
         example = Example(self.reader.context_of(before), (self.reader.stop(), *changes))
         return self([example]).double().numpy()
 
+    @torch.inference_mode()
+    def glance(self, program: Program, moves: Sequence[str]) -> np.ndarray:
+        """Logits of moves by their text alone, whether they are legal or not: float64 [moves]."""
+        bare = tuple(self.reader.bare(move) for move in moves)
+        return self([Example(self.reader.context_of(program), bare)]).double().numpy()
+
 
 def trained(examples: Sequence[Example], seed: int, reader: str = "ngrams", epochs: int = EPOCHS) -> Policy:
     """A policy taught what good lines play: cross-entropy over the changes of each position, and a logistic
@@ -214,6 +246,7 @@ def trained(examples: Sequence[Example], seed: int, reader: str = "ngrams", epoc
             rng.shuffle(order)
             for begin in range(0, len(order), BATCH):
                 batch = [examples[n] for n in order[begin : begin + BATCH]]
+                batch = [_bared(each, policy.reader) if rng.random() < BARE else each for each in batch]
                 loss = _loss(policy(batch), batch)
                 optimizer.zero_grad()
                 loss.backward()
@@ -222,6 +255,10 @@ def trained(examples: Sequence[Example], seed: int, reader: str = "ngrams", epoc
                 optimizer.step()
                 step += 1
     return policy.eval()
+
+
+def _bared(example: Example, reader: Reader) -> Example:
+    return replace(example, changes=tuple(map(reader.bared, example.changes)))
 
 
 def _warmed(share: float) -> float:

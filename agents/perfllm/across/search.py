@@ -6,9 +6,12 @@ structure is not crowded out by variants of the fastest. Among equal ones of a s
 stays, now the newer: always the shorter would end neutral drift, and gains often come behind moves that
 change nothing.
 
-Moves are drawn without replacement: a position's moves are ordered once, by their logarithm of probability
-plus Gumbel noise (Kool et al., ICML 2019), and each visit takes the next. How likely a position is gone on
-from falls with its time, and with the probability that its tried moves had.
+A guide knows when to stop: where there is one, only the last program of a walk is measured. Most good lines
+begin with moves that gain nothing, and to measure each of them would spend ten programs on one line. Whole
+walks are drawn without replacement: a move is as likely as the guide says times what is left behind it
+(Shi et al., ICML 2020), so that a walk parts from those before where the guide is least sure. Blind, each
+visit of a position takes another move. How likely a position is gone on from falls with its time, and with
+what was tried there.
 """
 
 from __future__ import annotations
@@ -24,16 +27,18 @@ import numpy as np
 
 from agents.agent import Proposals, Thought
 from agents.perfllm.across.guides import Guide, alike
-from agents.perfllm.across.lines import edited, minimised, transplanted
-from agents.perfllm.actions import actions_in_turn
+from agents.perfllm.across.lines import edited, finished, minimised, transplanted
+from agents.perfllm.actions import Action, actions_in_turn, legal_actions
 from agents.trail import Trail
 from dojo_core.game import Step
 from dojo_core.moves.core import Move
+from dojo_core.moves.legality import all_candidates
 from dojo_core.moves.notation import parse_move
 from dojo_core.moves.places import scopes
 from dojo_core.program.tree import Program
 
 ELITE = 8  # so many of the fastest structures
+REPLAYED = 0.2  # share of proposals that are other kernels' lines as wholes, at places drawn anew
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class SearchSettings:
     """How a player searches."""
 
     most_actions: int = 48  # of a position
+    glanced: int = 20  # legal ones of a position where a guide orders moves by their text before
     most_moves: int = 40  # of a line
     from_start: float = 0.2  # share of walks that begin at the start
     first_moves: int = 24  # of such a walk, at most
@@ -48,28 +54,41 @@ class SearchSettings:
     sharpness: float = 3.0  # a structure twice as slow is gone on from 8 times less often
     elite: float = 0.3  # share of walks and edits that begin at one of the fastest structures, each alike
     novelty: float = 0.1  # share of walks that begin at a structure seldom visited, whatever its time
-    explored: float = 0.2  # share of a guide's probability that is every kind's alike
+    explored: float = 0.03  # share of a guide's probability that is every kind's alike
     temperature: float = 1.0  # of the guide
-    edits: float = 0.75  # share of proposals that are edits of a line in the archive
+    edits: float = 0.6  # share of proposals that are edits of a line in the archive
     borrowed: float = 0.5  # share of grafts that take moves from other kernels' lines
     drift: float = 0.5  # how often an equal program of a structure replaces the one before
+    opening: int = 12  # walks of a guide from the start, by turns with other kernels' lines
     minimising: bool = False  # each time that the best got better by 2%
 
 
-TEACHER = SearchSettings(novelty=0.2, edits=0.9, minimising=True)
+TEACHER = SearchSettings(novelty=0.2, edits=0.9, explored=0.2, minimising=True)
 
 
-Order = Iterator[tuple[str | None, float]]  # actions to be tried, None to stop, with their probabilities
+Glance = Callable[[Program, Sequence[str]], np.ndarray]
+
+
+@dataclass
+class Choices:
+    """What a guide says of a position's actions: float64 [1 + actions] each, to stop first. ``left``: of
+    what lies behind each, the probability that no walk has drawn."""
+
+    moves: list[str]
+    probabilities: np.ndarray
+    left: np.ndarray
 
 
 @dataclass
 class Position:
-    """A measured program. ``order``: its actions as they are to be tried, None until somebody goes on from
-    here; ``left``: the probability of the moves that were not tried."""
+    """A program, measured or on the way to one (its ``cost`` is infinite then). ``order``: moves as they are
+    to be tried blindly, None until somebody goes on from here, as ``choices`` are; ``left``: the probability
+    of what was not tried."""
 
     trail: Trail
-    cost: float
-    order: Order | None = None
+    cost: float = math.inf
+    order: Iterator[str | None] | None = None
+    choices: Choices | None = None
     left: float = 1.0
     visits: int = 0
 
@@ -87,7 +106,9 @@ def structure(program: Program) -> tuple[object, ...]:
 
 @dataclass
 class Search:
-    """One search from a line's end. ``positions``: every program that was measured and works, by hash."""
+    """One search from a line's end. ``positions``: every program that was measured and works, by hash;
+    ``glance``: logits of a program's moves by their text alone, legal or not, so that legality is asked of
+    those first that look good."""
 
     start: Trail
     rng: random.Random
@@ -96,7 +117,9 @@ class Search:
     hear: Callable[[Thought], None] = lambda thought: None
     seeds: Iterable[Trail] = ()  # lines that are known already
     lore: Sequence[Sequence[Move]] = ()  # good lines of other kernels, to take moves from
+    glance: Glance | None = None
     positions: dict[str, Position] = field(default_factory=dict)
+    passed: dict[str, Position] = field(default_factory=dict)  # not measured
     failed: set[str] = field(default_factory=set)
     archive: dict[tuple[object, ...], Position] = field(default_factory=dict)
 
@@ -105,12 +128,14 @@ class Search:
         for trail in (self.start, *self.seeds):
             [cost] = yield [trail]
             self._met(trail, cost)
-        yield from self._replay()
+        yield from self._open()
         idle = 0
         minimised_at = self.best
         while self.archive and idle < 200:
             known = len(self.positions) + len(self.failed)
-            if self.rng.random() < self.settings.edits:
+            if self.lore and self.rng.random() < REPLAYED:
+                yield from self._replay()
+            elif self.rng.random() < self.settings.edits:
                 yield from self._edit()
             else:
                 yield from self._walk()
@@ -128,15 +153,34 @@ class Search:
         """Seconds of the fastest program met; infinite where none works."""
         return min((position.cost for position in self.archive.values()), default=math.inf)
 
-    def _replay(self) -> Proposals:
-        """Every line of other kernels once, as a whole."""
+    def _open(self) -> Proposals:
+        """Walks of the guide from the start, by turns with every line of other kernels, once as a whole and
+        finished, once as a whole."""
         parent = self.positions.get(self.start.program.hash)
         if parent is None:
             return
-        for line in self.rng.sample(self.lore, len(self.lore)):
-            trail = transplanted(self.start, line, self.rng)
-            if self._new(trail):
+        replays = self._replays()
+        for number in range(max(2 * len(self.lore), self.settings.opening)):
+            if self.guide and number < self.settings.opening:
+                yield from self._walk_guided(parent)
+            trail = next(replays, None)
+            if trail is not None and self._new(trail):
                 yield from self._tried(parent, trail, None)
+
+    def _replays(self) -> Iterator[Trail]:
+        played = []
+        for line in self.rng.sample(self.lore, len(self.lore)):
+            played.append(transplanted(self.start, line, self.rng))
+            yield finished(played[-1], line, self.rng)
+        yield from played
+
+    def _replay(self) -> Proposals:
+        """One line of another kernel, finished."""
+        parent = self.positions.get(self.start.program.hash)
+        line = self.rng.choice(self.lore)
+        trail = finished(transplanted(self.start, line, self.rng), line, self.rng)
+        if parent is not None and self._new(trail):
+            yield from self._tried(parent, trail, None)
 
     def _minimise(self) -> Proposals:
         """The best line without the moves that made nothing faster: shorter lines are better to edit."""
@@ -163,33 +207,70 @@ class Search:
             yield from self._tried(parent, trail, None)
 
     def _walk(self) -> Proposals:
-        """Moves from the start or from a program of the archive, until the guide says stop."""
+        """Moves from the start or from a program of the archive."""
         settings = self.settings
         start = self.positions.get(self.start.program.hash)
         if start is not None and start.left > 1e-9 and self.rng.random() < settings.from_start:
             position, most = start, settings.first_moves
-        else:
-            drawn = self._drawn()
-            if drawn is None:
-                return
+        elif (drawn := self._drawn()) is not None:
             position, most = drawn, settings.moves
+        else:
+            return
+        yield from self._walk_blindly(position, most) if self.guide is None else self._walk_guided(position)
+
+    def _walk_blindly(self, position: Position, most: int) -> Proposals:
+        """Each program on the way is measured."""
         for number in range(most):
-            if len(position.trail.steps) >= settings.most_moves:
+            if len(position.trail.steps) >= self.settings.most_moves:
                 return
-            move, probability = self._next(position, may_stop=number > 0)
-            if move is None:
-                return
-            trail = position.trail.extended(Step(parse_move(move), position.trail.born))
-            if trail is None or trail.program.hash in self.failed:
+            move = self._next(position, may_stop=number > 0)
+            trail = None if move is None else self._extended(position, move)
+            if trail is None:
                 return
             if self._new(trail):
-                yield from self._tried(position, trail, probability)
-            after = self.positions.get(trail.program.hash)
-            if after is None:
+                yield from self._tried(position, trail, 1 / self.settings.most_actions)
+            if trail.program.hash in self.failed:
                 return
-            if len(trail.steps) < len(after.trail.steps):
-                after.trail = trail
-            position = after
+            position = self._at(trail)
+
+    def _walk_guided(self, first: Position) -> Proposals:
+        """Until the guide says stop; what it leads to is measured."""
+        position, along, path = first, 1.0, list[tuple[Position, Choices, int]]()
+        while len(path) < self.settings.first_moves:
+            choices = position.choices = position.choices or self._choices(position.trail)
+            weights = choices.probabilities * choices.left
+            if not path:
+                weights[0] = 0.0  # to stop at once is no walk
+            if weights.sum() < 1e-9:
+                break
+            [number] = self.rng.choices(range(len(weights)), weights)
+            path.append((position, choices, number))
+            along *= float(choices.probabilities[number])
+            trail = self._extended(position, choices.moves[number - 1]) if number else None
+            if trail is None:
+                break
+            position = self._at(trail)
+        left = 0.0
+        for before, choices, number in reversed(path):
+            choices.left[number] = left
+            before.left = left = float(choices.probabilities @ choices.left)
+        if self._new(position.trail):
+            yield from self._tried(first, position.trail, along)
+
+    def _extended(self, position: Position, move: str) -> Trail | None:
+        """The line with a move more; None where it is too long, or known to fail."""
+        if len(position.trail.steps) >= self.settings.most_moves:
+            return None
+        trail = position.trail.extended(Step(parse_move(move), position.trail.born))
+        return None if trail is None or trail.program.hash in self.failed else trail
+
+    def _at(self, trail: Trail) -> Position:
+        """Where a line ends; of two lines to one program the shorter stays."""
+        key = trail.program.hash
+        position = self.positions.get(key) or self.passed.setdefault(key, Position(trail))
+        if len(trail.steps) < len(position.trail.steps):
+            position.trail = trail
+        return position
 
     def _tried(self, parent: Position, trail: Trail, probability: float | None) -> Proposals:
         self.hear(Thought(trail.program.hash, parent.trail.program.hash, "tried", probability))
@@ -209,7 +290,8 @@ class Search:
         if not math.isfinite(cost):
             self.failed.add(trail.program.hash)
             return
-        position = self.positions[trail.program.hash] = Position(trail, cost)
+        position = self.positions[trail.program.hash] = self.passed.pop(trail.program.hash, Position(trail))
+        position.trail, position.cost = trail, cost
         key = structure(trail.program)
         best = self.archive.get(key)
         if best is not None and best.cost == cost:
@@ -236,42 +318,54 @@ class Search:
         drawn.visits += 1
         return drawn
 
-    def _next(self, position: Position, may_stop: bool) -> tuple[str | None, float]:
-        """The next action of a position in its order, and its probability; (None, …) is to stop."""
+    def _next(self, position: Position, may_stop: bool) -> str | None:
+        """The next action of a position in its order; None is to stop."""
         if position.order is None:
-            position.order = (
-                self._blind(position.trail) if self.guide is None else self._guided(position.trail)
-            )
-        for move, probability in position.order:
+            position.order = self._blind(position.trail)
+        for move in position.order:
             if move is not None:
-                position.left -= probability
+                position.left -= 1 / self.settings.most_actions
             if move is not None or may_stop:
-                return move, probability
+                return move
         position.left = 0.0
-        return None, 0.0
+        return None
 
-    def _blind(self, trail: Trail) -> Order:
-        """Each kind of move in turn, and as often to stop: moves are looked for as they are asked for."""
+    def _blind(self, trail: Trail) -> Iterator[str | None]:
+        """Each kind of move in turn, and once to stop: moves are looked for as they are asked for."""
         most = self.settings.most_actions
         rng = random.Random(self.rng.getrandbits(32))
         stop = rng.randrange(most)
         for number, (_, move) in enumerate(islice(actions_in_turn(trail, rng, shuffled=True), most)):
             if number == stop:
-                yield None, 1 / most
-            yield move, 1 / most
+                yield None
+            yield move
 
-    def _guided(self, trail: Trail) -> Order:
-        """In an order drawn without replacement by what the guide says."""
+    def _choices(self, trail: Trail) -> Choices:
         assert self.guide is not None
-        rng = random.Random(trail.program.hash)
-        actions = list(islice(actions_in_turn(trail, rng), self.settings.most_actions))
-        moves: list[str | None] = [None, *(move for _, move in actions)]
+        actions = self._legal(trail)
+        moves = [move for _, move in actions]
+        probabilities = self._mixed(self.guide(trail, actions), alike(moves))
+        return Choices(moves, probabilities, np.ones(1 + len(moves)))
+
+    def _legal(self, trail: Trail) -> list[Action]:
+        """The actions of a position that the guide is asked about: of each kind in turn, or those that look
+        good by their texts, drawn without replacement (Kool et al., ICML 2019)."""
+        if self.glance is None:
+            rng = random.Random(trail.program.hash)
+            return list(islice(actions_in_turn(trail, rng), self.settings.most_actions))
+        context = trail.context()
+        candidates = list(all_candidates(context))
+        texts = [str(move) for move in candidates]
+        probabilities = self._mixed(self.glance(trail.program, texts), alike(texts)[1:])
+        noise = [-math.log(-math.log(max(self.rng.random(), 1e-12))) for _ in texts]
+        ordered = [candidates[n] for n in np.argsort(-(np.log(probabilities + 1e-12) + noise))]
+        return list(islice(legal_actions(trail, ordered), self.settings.glanced))
+
+    def _mixed(self, logits: np.ndarray, blind: np.ndarray) -> np.ndarray:
         share = self.settings.explored
-        guided = _softmax(self.guide(trail, actions) / self.settings.temperature)
-        probabilities = (1 - share) * guided + share * _softmax(alike(actions))
-        noise = [-math.log(-math.log(max(self.rng.random(), 1e-12))) for _ in moves]
-        order = np.argsort(-(np.log(probabilities + 1e-12) + noise))
-        return iter([(moves[n], float(probabilities[n])) for n in order])
+        guided = _softmax(logits / self.settings.temperature)
+        mixed: np.ndarray = (1 - share) * guided + share * _softmax(blind)
+        return mixed
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
