@@ -49,7 +49,7 @@ class SearchSettings:
     glanced: int = 20  # legal ones of a position where a guide orders moves by their text before
     most_moves: int = 40  # of a line
     from_start: float = 0.2  # share of walks that begin at the start
-    first_moves: int = 24  # of such a walk, at most
+    first_moves: int = 24  # of such a walk and of any that a guide leads, at most
     moves: int = 4  # of any other
     sharpness: float = 3.0  # a structure twice as slow is gone on from 8 times less often
     elite: float = 0.3  # share of walks and edits that begin at one of the fastest structures, each alike
