@@ -46,6 +46,7 @@ from benchmarks.carryover_card import card, ship
 from benchmarks.sections import fill
 from dojo_core.cli.records import opened
 from dojo_core.files import write_text
+from dojo_core.game import Game
 from dojo_core.targets.cpu.measurer import Measurer
 
 FOLDS = Path(__file__).with_suffix(".toml")
@@ -127,7 +128,7 @@ def shipped(options: argparse.Namespace, timing: Timing) -> str:
         f"python -m benchmarks.carryover ship --folds {name} --training-seeds {training} --shapes "
         f"{options.shapes} --blind {options.blind} --guided {options.guided} --rounds {options.rounds}"
     )
-    experts = {key: expert_seconds(game_of(*key, options.target), timing) for key in loop.plan.problems}
+    experts = {key: _expert(game_of(*key, options.target), timing) for key in loop.plan.problems}
     told_of = card(loop, folds()[name].left_out, experts, command)
     ship(loop, told_of)
     return told_of
@@ -196,8 +197,7 @@ def _tried(
     for seed in range(options.seeds):
         for kernel in fold.left_out:
             game = game_of(kernel, shapes[kernel], options.target)
-            expert = expert_seconds(game, timing)
-            assert expert is not None, f"the heuristic pass has no time on {kernel}"
+            expert = _expert(game, timing)
             for player in options.players:
                 # Neither the same player blind nor an agent hangs on what a fold taught.
                 of_fold = player in OF_FOLD
@@ -227,6 +227,13 @@ def _tried(
                     "best": [best[min(n, len(best)) - 1] for n in BUDGETS],
                     "cpu_seconds": round(time.process_time() - began, 1),
                 }  # fmt: skip
+
+
+def _expert(game: Game, timing: Timing) -> float:
+    """What the target's heuristic pass comes to."""
+    seconds = expert_seconds(game, timing)
+    assert seconds is not None, f"the heuristic pass has no time on {game.kernel} {game.shape}"
+    return seconds
 
 
 def _identity(run: Run) -> tuple[Any, ...]:

@@ -98,6 +98,23 @@ def test_who_asks_for_a_hint_is_told_what_was_learned_beside_it(taught: Service)
     assert page.feed["learned"]["words"] == "The learned policy could not be asked; the log says why."
 
 
+def test_at_a_puzzle_that_keeps_times_back_no_policy_tells_the_move(taught: Service) -> None:
+    page = Page(taught)
+    page.start()
+    page.player.companion = Puzzle()
+    page.send("hint")
+    assert page.feed["hint"] is not None and page.feed["learned"] is None
+
+
+class Puzzle:
+    """What stands beside its board."""
+
+    secret, busy = True, False
+
+    def told(self) -> dict[str, object]:
+        return {}
+
+
 def test_a_client_hears_of_it_where_it_asks(taught: Service) -> None:
     desk = Desk(taught, "somebody")
     game = desk.call("open", {"kernel": "pair", "shape": "64"}).data["game"]

@@ -38,7 +38,7 @@ def test_a_policy_is_recorded_on_a_kernel_that_it_has_not_seen(
     loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def record(kernel: str, shape: str) -> None:
-        words = [str(loop.folder), kernel, shape, "--budget", "4", "--into", str(tmp_path)]
+        words = [str(loop.folder), kernel, shape, "--budget", "2", "--into", str(tmp_path)]
         monkeypatch.setattr("sys.argv", ["record_policy", *words])
         record_policy.main()
 

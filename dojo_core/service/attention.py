@@ -319,9 +319,11 @@ class Attention:
             player.hint = hint or Hint(at, "none")
 
     def _ask_policy(self, player: Player, table: Table) -> None:
-        """Have a policy asked about the position on the board, where that has not been done."""
+        """Have a policy asked about the position on the board, where that has not been done. Where a puzzle
+        keeps the times of moves back none is: it would tell the move, before the puzzle's own hints."""
         ask = self._policy
-        if ask is None or player.learned is not None:
+        secret = player.companion is not None and player.companion.secret
+        if ask is None or player.learned is not None or secret:
             return
         waiting = player.learned = Learned("")
         game = copied(table.game)
