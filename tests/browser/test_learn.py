@@ -101,9 +101,7 @@ def test_a_lesson_is_played_from_step_to_step(
     ).wait_for()
 
 
-def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
-    learn: Any, server: Any
-) -> None:
+def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(learn: Any) -> None:
     learn.locator("[data-step='one-loop-for-both']").click()
     learn.wait_for_selector(".row[data-move]")
     apply(learn, "split_scope t@0 16")
@@ -137,7 +135,8 @@ def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
     learn.go_forward()
     learn.wait_for_selector("nav a[aria-current=page] >> text=Play")
     learn.wait_for_selector(".entry >> text=join_scopes t@0")
-    learn.goto(f"{server.url}/learn")
+    learn.click(".dojo-bar a >> text=Learn")
+    learn.click("text=All lessons")
     learn.locator("[data-step='one-loop-for-both'] >> text=with the solution").wait_for()
 
 
