@@ -171,6 +171,7 @@ class Ahead {
     const wanted = events.pending.length ? [] : this.near().filter((id) => !this.whole(id)).slice(0, EACH);
     if (!wanted.length) return;
     await this.fetch(wanted);
+    if (this.board.data.view !== "play") return; // the game was left meanwhile
     if (wanted.every((id) => this.whole(id))) this.prepare(); // what was not told now will not be told then
   }
 
@@ -188,7 +189,7 @@ class Ahead {
   look(move, wait = DWELL) {
     clearTimeout(this.dwell);
     const { data, door, watching } = this.board;
-    if (move === null || watching || !door.key || this.moves.has(this.to(move))) return;
+    if (move === null || data.view !== "play" || watching || !door.key || this.moves.has(this.to(move))) return;
     if (data.history.nodes.some((node) => node.parent === data.position.id && node.move === move)) return;
     this.dwell = setTimeout(() => {
       if (this.fetching) this.look(move);

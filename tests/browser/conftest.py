@@ -16,6 +16,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report.sections.append(("server", said[-4_000:]))
     for page in (standing.page, standing.visitor):  # whatever state they are in, the next test gets others
         if page is not None:
-            page.close()
+            with suppress(Exception):  # the last one's fixtures end with the browser itself
+                page.close()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -26,16 +26,23 @@ def expect(shown: Any) -> Any:
     return expect(shown)
 
 
-# The page says when the server has told all there is: it has taken that answer to its end, and asks no more.
-# To hear of it, it is come back to as if some seconds had gone by.
+# The page says when the server has told all there is: it has taken that answer to its end, has nothing under
+# way and asks no more. To hear of it, it is come back to as if some seconds had gone by.
 RESTING = """() => {
   window.rests = false;
   if (!window.listens) {
-    const { json } = Response.prototype;
-    Response.prototype.json = async function () {
-      const told = await json.call(this);
-      if ('poll' in told) setTimeout(() => { window.rests = told.poll === null; });
-      return told;
+    const { fetch } = window;
+    let under = 0; // what the board has said and the server not answered
+    window.fetch = async (...message) => {
+      if (!String(message[1]?.body).includes('"events"')) return fetch(...message);
+      under += 1;
+      const answer = await fetch(...message).finally(() => { under -= 1; });
+      answer.json = async () => {
+        const told = await Response.prototype.json.call(answer);
+        setTimeout(() => { window.rests = told.poll === null && under === 0; });
+        return told;
+      };
+      return answer;
     };
     window.listens = true;
   }

@@ -8,9 +8,7 @@ import re
 from typing import Any
 
 from tests.browser.playing import expect, open_means, play, until_it_rests
-from tests.browser.test_failures import choose, feed, quiet
-
-__all__ = ["quiet"]  # a fixture, which pytest looks for here
+from tests.browser.test_failures import choose, feed
 
 # [verdict, value, low, high, rounds]: what stands in the row, what in its tooltip and its drawer.
 ROWS = {
@@ -26,34 +24,34 @@ BUSY = (
 )
 
 
-def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(quiet: Any) -> None:
-    choose(quiet)
+def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(small_board: Any) -> None:
+    choose(small_board)
     for verdict, (speed, row, told) in ROWS.items():
-        feed(quiet, f"feed.results[0] = [0.001, 0.0011, '{verdict}', ...{speed}]")
-        value = quiet.locator("#move-0 .value")
+        feed(small_board, f"feed.results[0] = [0.001, 0.0011, '{verdict}', ...{speed}]")
+        value = small_board.locator("#move-0 .value")
         expect(value).to_have_text(row)
         expect(value).to_have_attribute("title", re.compile(re.escape(told)))
         for colour in ("faster", "slower"):
             seen = expect(value)
             (seen.to_contain_class if colour == verdict else seen.not_to_contain_class)(colour)
-        expect(quiet.locator(".drawer")).to_contain_text(told)
+        expect(small_board.locator(".drawer")).to_contain_text(told)
 
 
-def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(quiet: Any) -> None:
-    feed(quiet, "feed.machine = {busy: false, quiet: true, words: 'idle', share: 1}")
-    expect(quiet.locator(".machine-now")).to_have_text("machine idle")
+def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(small_board: Any) -> None:
+    feed(small_board, "feed.machine = {busy: false, quiet: true, words: 'idle', share: 1}")
+    expect(small_board.locator(".machine-now")).to_have_text("machine idle")
     feed(
-        quiet,
+        small_board,
         "feed.machine = {busy: true, quiet: false, share: 60, words: 'busy: other processes took 60% of the "
         "cores'};"
         f"Object.assign(feed.now, {{state: 'ok', seconds: 0.002, median: 0.003, spread: 0.5}}, {BUSY});"
         f"feed.times[0] = 0.002; feed.provenance[0] = {BUSY}",
     )
-    expect(quiet.locator(".machine-now")).to_have_text("busy 60%")
-    metric = quiet.locator(".metric-time")
+    expect(small_board.locator(".machine-now")).to_have_text("busy 60%")
+    metric = small_board.locator(".metric-time")
     expect(metric).to_contain_text("taken busy")
     expect(metric).to_have_attribute("title", re.compile("other processes took 60% of the cores"))
-    expect(quiet.locator(".entry small.taken-busy")).to_have_count(1)
+    expect(small_board.locator(".entry small.taken-busy")).to_have_count(1)
 
 
 def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(start_screen: Any) -> None:

@@ -17,8 +17,15 @@ from tests.browser.test_lock import holder
 __all__ = ["holder"]  # a fixture, which pytest looks for here
 
 
+def leave(page: Any) -> None:
+    """The start screen as the next test finds it."""
+    page.click("text=New game")
+    page.select_option("select[aria-label=Target]", "cpu")
+
+
 @pytest.mark.usefixtures("holder")
-def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any) -> None:
+def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(start_screen: Any) -> None:
+    page = start_screen
     page.select_option("select[aria-label=Target]", "snitch")
     page.fill("[data-kernel=relu] input", "4x64")
     page.click("[data-kernel=relu] button")
@@ -38,6 +45,7 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(page: Any)
     apply(page, "ssr y@0")
     page.wait_for_selector(".metric-time .chip >> text=×")
     expect(metric).not_to_contain_text("ns")
+    leave(page)
 
 
 def test_a_machine_that_is_known_here_can_be_played_for(
@@ -56,5 +64,4 @@ def test_a_machine_that_is_known_here_can_be_played_for(
         "dojo tune KERNEL --scheduler ADDRESS --machine aaaaaaaaaaaaaaaa"
     )
     expect(page.locator(".metric-time .metric-value")).to_have_text("no time")
-    page.click("text=New game")
-    page.select_option("select[aria-label=Target]", "cpu")  # as the next test finds it
+    leave(page)

@@ -40,7 +40,7 @@ def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, way: Way, serv
     for each in range(agents):
         tab.wait_for_selector(f".lane >> nth={each} >> text=paused")
     watched = tab.url
-    tab.goto(f"{server.url}/watch")  # the page is left, the runs are not
+    tab.get_by_role("button", name="All runs").click()  # the page is left, the runs are not
     tab.wait_for_selector("text=annealing-lines, seed 0")
     tab.goto(watched)
     lane = tab.locator(".lane").nth(last)
