@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import count
@@ -206,7 +206,11 @@ class Comparison:
         return f"{self.form} {self.relation} {self.bound}"
 
 
-@dataclass(frozen=True)
+def _indirect(elements: Iterable[Access]) -> bool:
+    return Indirect in [type(form) for access in elements for form in access.index]
+
+
+@dataclass(frozen=True, slots=True)
 class Op:
     """``target (accumulate)= function(operands) if guard marks``: one instruction.
 
@@ -226,27 +230,27 @@ class Op:
     stream_load: bool = False
     provenance: Provenance = field(default=Provenance(), compare=False)
 
-    @derived
+    @property
     def sources(self) -> tuple[Access, ...]:
         """The accesses that are operands."""
         return tuple([o for o in self.operands if isinstance(o, Access)])
 
-    @derived
+    @property
     def elements(self) -> tuple[Access, ...]:
         """What it names: the target, then the accesses that are operands."""
         return (self.target, *self.sources)
 
-    @derived
+    @property
     def indirect(self) -> bool:
         """Does an index of what it names go through a table or an array?"""
-        return Indirect in [type(form) for access in self.elements for form in access.index]
+        return _indirect(self.elements)
 
-    @derived
+    @property
     def reads(self) -> tuple[Access, ...]:
         """All that is read: the operands, then what their indices and the target's are read from; an
         accumulation reads its target besides."""
         sources = self.sources
-        if self.indirect:
+        if _indirect((self.target, *sources)):
             return (*sources, *[index for each in (*sources, self.target) for index in each.indices])
         return sources
 
