@@ -35,7 +35,7 @@ from dojo_core.targets.gpu.limits import GpuTarget
 
 SHORT = 1024  # elements of a row that one warp reads
 WARPS = 4  # of a block: more wait longer for each other, and fewer blocks are there to fill in
-SUMMING = (16, 8)  # where rows are read and only their sums written, as many as have four neighbours a lane
+SUMMING = (16, 8)  # where rows are read and only their sums written, as many as have eight elements a lane
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _shape(sketch: Sketch, rows: list[Provenance]) -> Shape:
     if longest <= SHORT and count >= ENOUGH:
         return Shape(1, lanes)
     if not written:
-        return Shape(next((w for w in SUMMING if longest % (w * lanes * 4) == 0), WARPS), lanes)
+        return Shape(next((w for w in SUMMING if longest % (w * lanes * 8) == 0), WARPS), lanes)
     return Shape(WARPS, lanes)
 
 
