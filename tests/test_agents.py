@@ -76,7 +76,7 @@ def test_a_search_spends_its_budget_and_ends_with_its_best(name):
 def test_an_agent_plays_a_gpu_as_it_plays_any_target(name):
     """No agent knows a target: it plays the moves that a GPU has, and its best line replays there."""
     start = Game.new(kernels.get("relu").program((16, 256)), "relu", "16x256", "cuda")
-    events = played(name, 16, start=start)
+    events = played(name, 24, start=start)
     best = events[-1].best
     assert best is not None
     for move in best.line:

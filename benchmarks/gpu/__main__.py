@@ -234,7 +234,7 @@ class Report:
         return [
             r["report"]
             for r in self.data["results"]
-            if r["part"] == "bench" and r["report"]["cache"] == "cold"
+            if r["part"] == "bench" and "report" in r and r["report"]["cache"] == "cold"
         ]
 
     def text(self) -> str:
