@@ -23,6 +23,7 @@ QUIET = "#8a8f98"
 RESAMPLED = 500  # for an interval: enough for a picture
 POLL = 4.0  # seconds between two looks at a loop that goes on
 HEIGHT = 330
+NAMES = 72  # pixels above a plot: three rows of names, as on a phone
 FRACTION = "fraction of the expert's speed"
 
 
@@ -176,7 +177,7 @@ def of_teachers(loop: Told) -> go.Figure:
             line={"color": COLOURS[0], "width": 3}, marker={"size": 9}, textposition="top center",
             text=[f"{mean:.2f}" for mean in means],
         )  # fmt: skip
-    figure.update_xaxes(dtick=1)
+    figure.update_xaxes(dtick=1, range=[-0.5, max(loop.rounds, 1) - 0.5])
     return figure
 
 
@@ -196,8 +197,10 @@ def rows_of(loop: Told) -> list[dict[str, Any]]:
 def _figure(x: str, y: str, at_one: bool = True) -> go.Figure:
     figure = go.Figure()
     figure.update_layout(
-        height=HEIGHT, margin={"l": 8, "r": 8, "t": 8, "b": 8}, uirevision="stays",
-        legend={"orientation": "h", "y": -0.2, "yanchor": "top"}, xaxis_title=x, yaxis_title=y,
+        height=HEIGHT, margin={"l": 8, "r": 8, "t": NAMES, "b": 8}, uirevision="stays",
+        # Bound to the container: bound to the plot it stays where it was when a width makes its rows fewer.
+        legend={"orientation": "h", "yref": "container", "y": 1, "yanchor": "top"},
+        xaxis_title=x, yaxis_title=y,
     )  # fmt: skip
     figure.update_yaxes(rangemode="tozero")
     if at_one:
