@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.passes.gpu.patches import tile_patch
-from agents.passes.gpu.products import Product, find_product, product_leaf, spread
+from agents.passes.gpu.products import Product, find_product, into_blocks, spread
 from agents.passes.gpu.staging import join_with_start, loops_of, scopes_of
 from agents.passes.gpu.tensor_tiles import tile_on_tensor_cores
-from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
+from agents.passes.gpu.threads import cut, lift, mark, to_thread, vector_or_unrolled
 from agents.passes.structure import scope_of
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
@@ -56,23 +56,10 @@ class _Share:
 def _tile(sketch: Sketch, operation: Provenance) -> None:
     join_with_start(sketch, operation, _find(sketch, operation).columns)
     contraction = _find(sketch, operation)
-    array = product_leaf(sketch, operation).op.target.array
-    # Blocks of results, and their sums in a buffer of their own.
-    rows_outer, rows = cut(sketch, contraction.rows, TILE)
-    block, columns = cut(sketch, contraction.columns, TILE)
-    lift(sketch, block, len(sketch.path(rows_outer)))
-    sums = fresh_name(sketch.program, array + "s")
-    sketch.play("stage_write", array, sketch.place(sketch.path(block)), sums)
-    to_heap(sketch, sums)
-    for depth in (len(sketch.path(columns)), len(sketch.path(rows))):
-        path = sketch.path(operation)
-        sketch.play("fission_scope", sketch.place(path[:depth]), sketch.place(path[: depth + 1]))
-    top = sketch.path(block)
-    start, product, store = (sketch.provenance((*top, n)) for n in range(3))
+    blocks = into_blocks(sketch, operation, contraction, (TILE, TILE, STEP))
+    top, sums, terms, step = blocks.top, blocks.sums, blocks.terms, blocks.step
     # A thread has 8 rows of twice 4 columns; steps of the sum go around what it does by itself.
-    terms, step = cut(sketch, contraction.terms, STEP)
-    lift(sketch, terms, len(top))
-    shares = [_share(sketch, each) for each in (start, product, store)]
+    shares = [_share(sketch, each) for each in blocks.parts]
     lift(sketch, step, len(top) + 3)
     _split_sums(sketch, sums, len(top))
     # Panels through shared memory, and what one step takes of them in registers.

@@ -13,7 +13,7 @@ from agents.passes.gpu.threads import cut, lift, to_heap
 from agents.passes.structure import leaf_of, scope_of, stride, uses
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
-from dojo_core.program.tree import Access, Leaf, Provenance, Scope
+from dojo_core.program.tree import Access, Leaf, Path, Provenance, Scope
 from dojo_core.recipes import Sketch
 
 SHORTEST = 128  # terms of a part, below which adding the parts up costs too much
@@ -106,3 +106,35 @@ def _beside(sketch: Sketch, provenance: Provenance) -> tuple[Scope, Scope]:
         scope_of(sketch.program, (*path[:-1], path[-1] - 1)),
         scope_of(sketch.program, (*path[:-1], path[-1] + 1)),
     )
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A product whose tiles are blocks of the grid, with sums of their own: how the sums begin, are added up
+    and are stored, the scope over the steps of a sum, and that over the terms of one."""
+
+    top: Path  # of a block
+    sums: str
+    parts: tuple[Provenance, Provenance, Provenance]
+    terms: Provenance
+    step: Provenance
+
+
+def into_blocks(sketch: Sketch, operation: Provenance, found: Product, sizes: tuple[int, int, int]) -> Blocks:
+    """Cut a product into tiles of so many rows and columns, of which each keeps its sums in a buffer, and
+    these into steps of so many terms."""
+    array = product_leaf(sketch, operation).op.target.array
+    rows_outer, rows = cut(sketch, found.rows, sizes[0])
+    block, columns = cut(sketch, found.columns, sizes[1])
+    lift(sketch, block, len(sketch.path(rows_outer)))
+    sums = fresh_name(sketch.program, array + "s")
+    sketch.play("stage_write", array, sketch.place(sketch.path(block)), sums)
+    to_heap(sketch, sums)
+    for depth in (len(sketch.path(columns)), len(sketch.path(rows))):
+        path = sketch.path(operation)
+        sketch.play("fission_scope", sketch.place(path[:depth]), sketch.place(path[: depth + 1]))
+    top = sketch.path(block)
+    start, product, store = (sketch.provenance((*top, n)) for n in range(3))
+    terms, step = cut(sketch, found.terms, sizes[2])
+    lift(sketch, terms, len(top))
+    return Blocks(top, sums, (start, product, store), terms, step)

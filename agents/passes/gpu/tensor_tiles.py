@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from agents.passes.gpu.products import Product, find_product, product_leaf, spread
+from agents.passes.gpu.products import Product, find_product, into_blocks, spread
 from agents.passes.gpu.staging import join_with_start, scopes_of, writer
 from agents.passes.gpu.threads import cut, lift, mark, to_heap, to_thread, vector_or_unrolled
 from agents.passes.structure import scope_of
@@ -55,21 +55,9 @@ def tile_on_tensor_cores(sketch: Sketch, operation: Provenance) -> None:
     spread(sketch, operation, found, blocking.rows * blocking.columns, blocking.terms, TILES)
     join_with_start(sketch, operation, find_product(sketch, operation, *sizes).columns)
     found = find_product(sketch, operation, *sizes)
-    array = product_leaf(sketch, operation).op.target.array
-    rows_outer, rows = cut(sketch, found.rows, blocking.rows)
-    block, columns = cut(sketch, found.columns, blocking.columns)
-    lift(sketch, block, len(sketch.path(rows_outer)))
-    sums = fresh_name(sketch.program, array + "s")
-    sketch.play("stage_write", array, sketch.place(sketch.path(block)), sums)
-    to_heap(sketch, sums)
-    for depth in (len(sketch.path(columns)), len(sketch.path(rows))):
-        path = sketch.path(operation)
-        sketch.play("fission_scope", sketch.place(path[:depth]), sketch.place(path[: depth + 1]))
-    top = sketch.path(block)
-    start, product, store = (sketch.provenance((*top, n)) for n in range(3))
-    terms, step = cut(sketch, found.terms, blocking.terms)
-    lift(sketch, terms, len(top))
-    shares = [_share(sketch, each, blocking) for each in (start, product, store)]
+    blocks = into_blocks(sketch, operation, found, sizes)
+    top, sums, terms, step = blocks.top, blocks.sums, blocks.terms, blocks.step
+    shares = [_share(sketch, each, blocking) for each in blocks.parts]
     steps, _ = cut(sketch, step, TERMS)
     lift(sketch, steps, len(sketch.path(shares[1].tiles[0])) - 1)
     _split_sums(sketch, sums, len(top), blocking)
