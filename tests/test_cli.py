@@ -207,6 +207,7 @@ def test_why():
         (("check", "/dev/zero"), "/dev/zero is longer than 512 KiB"),
         (("check", "."), ". is a folder"),
         (("check", "no.txt"), "There is no file no.txt."),
+        (("check", "softmx"), "Did you mean softmax?"),
     ],
 )
 def test_what_is_mistyped_is_named(words, told):
@@ -280,6 +281,7 @@ def test_check_says_what_is_valid_and_whether_it_is_canonical():
     assert told == f"own.txt: valid. Kernel mine, 1 operation, 2 buffers, hash {parse(OWN).hash}."
     Path("own.txt").write_text(OWN.replace("*", " * "))
     assert "canonical text differs" in dojo("check", "own.txt").stdout
+    assert "softmax:8x16: valid. Kernel softmax, 7 operations" in said(dojo("check", "softmax:8x16").stdout)
 
 
 @pytest.mark.parametrize("command", ["show", "moves", "perft", "pass", "check"])

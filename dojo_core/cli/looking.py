@@ -21,6 +21,7 @@ from dojo_core.cli.positions import (
     ShapeOption,
     TargetOption,
     played,
+    start_of,
     told_translation,
 )
 from dojo_core.cli.terminal import Failure, columns, err, out, print_table, read_file
@@ -36,6 +37,7 @@ from dojo_core.moves.ways import with_enablers
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
+from dojo_core.targets.registry import target as target_named
 from dojo_core.wording import counted
 
 
@@ -207,9 +209,13 @@ def _tell(program: Program, move: str, verdict: Verdict) -> None:
 
 
 def check(
-    file: Annotated[
-        Path,
-        typer.Argument(help="A program text of your own, a saved game, a line file, or a model's graph."),
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A program text of your own, a saved game, a line file, or a model's graph; a kernel's name "
+            "stands for its start program.",
+        ),
     ],
     target: TargetOption = None,
 ) -> None:
@@ -219,20 +225,26 @@ def check(
 
     Example: [bold]dojo check my_kernel.txt[/bold]
     """
-    text = read_file(file)
-    kind = kind_of(text)
-    if kind == "graph":
-        _check_model(file)
-        return
-    if kind in ("game", "line"):
-        _check_moves(file, text)
-        return
-    program = parse(text) if kind == "program" else told_translation(text, []).program
-    fault = program_fault(program, target or DEFAULT_TARGET, source=text if kind == "program" else None)
+    file, on, source = Path(what), target or DEFAULT_TARGET, None
+    if not file.exists():
+        program, name, _ = start_of(what, None)
+        program = program if name is None else target_named(on).start(program)
+    else:
+        text = read_file(file)
+        match kind_of(text):
+            case "graph":
+                return _check_model(file)
+            case "game" | "line":
+                return _check_moves(file, text)
+            case "program":
+                program, source = parse(text), text
+            case _:
+                program = told_translation(text, []).program
+    fault = program_fault(program, on, source=source)
     if fault is not None:
         raise Failure(fault)
     out.print(
-        f"{escape(str(file))}: valid. Kernel {program.name}, {counted(len(program.leaves), 'operation')}, "
+        f"{escape(what)}: valid. Kernel {program.name}, {counted(len(program.leaves), 'operation')}, "
         f"{counted(len(program.buffers), 'buffer')}, hash {program.hash}.",
         style="green",
         soft_wrap=True,
@@ -240,7 +252,7 @@ def check(
     doubt = program_doubt(program)
     if doubt is not None:
         out.print(escape(doubt), style="yellow", soft_wrap=True)
-    if kind == "program" and program.text != text:
+    if source is not None and program.text != source:
         out.print("Its canonical text differs from the file's; dojo show prints it.", style="dim")
 
 
