@@ -9,10 +9,11 @@ from streamlit.starlette import App
 from dojo_core.package_data import data_path
 from pages import class_door, door
 from pages.access import AccessMiddleware, check_address
+from pages.lost import LostMiddleware
 
 check_address()
 app = App(
     data_path("pages", "site.py"),
     routes=[*door.routes(), *class_door.routes()],
-    middleware=[Middleware(AccessMiddleware)],
+    middleware=[Middleware(AccessMiddleware), Middleware(LostMiddleware)],
 )

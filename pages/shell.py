@@ -28,6 +28,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.service import Player
 from dojo_core.service.takeaway import file_name
 from dojo_core.sharing import link
+from dojo_core.spelling import meant
 from dojo_core.version import version
 from pages.access import browser_mark, secret_in
 from pages.bar import bar
@@ -38,6 +39,7 @@ log = logging.getLogger("dojo.pages")
 
 FAULT = "The page could not be drawn: a fault of the app, noted in its log. Your game is saved: reload."
 FIRST = "play"
+LOST = "lost"  # the address's parameter that names what was asked for and is no page (pages/lost.py)
 TROUBLES = (DatabaseFault, OSError)  # that a person can mend: a full disk, a folder that may not be written
 POLL = 1.0  # seconds, while something is being measured
 
@@ -122,6 +124,7 @@ def run() -> None:
     try:
         _bar(current, drawn)
         _tell_what_was_mended()
+        _tell_who_is_lost()
     except TROUBLES as trouble:  # there is no service: records of a newer Dojo, no place to write
         _tell_trouble(trouble)
         return
@@ -148,6 +151,14 @@ def _tell_what_was_mended() -> None:
         if close.button("Close", key="mended_close"):
             st.session_state["mended_closed"] = mended
             st.rerun()
+
+
+def _tell_who_is_lost() -> None:
+    """An address that names no page leads to the first one, whose board tells of it."""
+    asked = st.query_params.pop(LOST, None)
+    if asked:
+        near = meant(asked, (entry.name for entry in existing()))
+        the_service().say(the_player(), f"There is no page {asked!r}. {near}".rstrip())
 
 
 def go(name: str) -> None:

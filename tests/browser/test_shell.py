@@ -25,3 +25,8 @@ def test_the_bar_marks_the_page_and_is_reached_by_keyboard(page: Any, server: An
     page.get_by_text("Pick a kernel to begin").wait_for()
     expect(page.locator(".dojo-bar a[aria-current=page]")).to_have_text("Play")
     expect(page.get_by_text("Page not found")).to_have_count(0)
+    # what names no page leads there, and says so
+    page.goto(f"{server.url}/libary")
+    page.get_by_text("There is no page 'libary'. Did you mean library?").wait_for()
+    expect(page).to_have_url(f"{server.url}/")
+    expect(page.get_by_text("Page not found")).to_have_count(0)
