@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from dojo_core.bench import eager
 from dojo_core.bench.roofline import PEAK, Question, Roofline
@@ -27,10 +29,11 @@ from dojo_core.service import Service
 from dojo_core.service.model_view import KernelView, ModelView, advice
 from dojo_core.service.models import Models
 from dojo_core.service.queue import Outcome
-from dojo_core.service.refused import Refused
+from dojo_core.service.refused import Refused, Unsized
 from dojo_core.service.wiring import KernelLibrary, RecordStore
 from pages.model.component import shown
 from pages.model.picture import Row, blocks, rows, width
+from pages.shared import the_models
 from tests.stand_ins import Bench
 from tests.waiting import wait_until
 
@@ -321,7 +324,44 @@ def test_an_onnx_file_is_taken_in_once_and_a_bad_one_is_a_sentence(models: Model
             models.take_in("net.onnx", content, "ann", shapes)
         assert words in str(refusal.value) and str(tmp_path) not in str(refusal.value)
         assert list((tmp_path / "models").iterdir()) == []
+    with pytest.raises(Unsized) as unsized:
+        models.take_in("net.onnx", file, "ann")
+    assert unsized.value.offered == "x=4x8" and "--shape" not in str(unsized.value)
     model = models.take_in("net.onnx", file, "ann", "--shape x=4x8")
     assert models.take_in("net.onnx", file, "ann", "x=4x8") == model
     view = models.view(model, "ann")
     assert view.title == "net" and [call.nodes for call in view.graph.calls] == [("<b>relu</b>",)]
+
+
+def test_a_file_of_open_sizes_waits_for_them_and_is_not_dropped_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    st.cache_resource.clear()
+    asked = []
+
+    def take_in(name: str, content: bytes, owner: str, shapes: str = "") -> str:
+        asked.append((name, content, shapes))
+        if "x=" not in shapes:
+            raise Unsized("Its size is open.", "x=4x8")
+        raise Refused("enough")
+
+    monkeypatch.setattr(the_models(), "take_in", take_in)
+
+    def app() -> None:
+        import streamlit as st
+
+        from pages.model import begin
+
+        if st.session_state.setdefault("dropped", 0) == 0:
+            st.session_state["dropped"] = 1
+            begin._take_in("net.onnx", b"net", "mask=4")
+        begin.page()
+
+    page = AppTest.from_function(app, default_timeout=500).run()
+    assert not page.exception
+    assert page.text_input(key="model_shapes").value == "mask=4 x=4x8"
+    page.text_input(key="model_shapes").set_value("mask=4 x=32x8")
+    page.button(key="model_again").click().run()
+    assert asked == [("net.onnx", b"net", "mask=4"), ("net.onnx", b"net", "mask=4 x=32x8")]
+    assert "model_again" not in [button.key for button in page.button]

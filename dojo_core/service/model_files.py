@@ -25,7 +25,7 @@ from dojo_core.from_onnx.values import Refusal
 from dojo_core.graph.graph import Graph
 from dojo_core.graph.nodes import GraphError
 from dojo_core.graph.store import load, save
-from dojo_core.service.refused import Refused
+from dojo_core.service.refused import Refused, Unsized
 
 log = logging.getLogger(__name__)
 
@@ -198,8 +198,12 @@ def _imported(title: str, content: bytes, shapes: Mapping[str, tuple[int, ...]],
         raise
     except NotImported as refused:
         reasons = [str(reason) for reason in refused.reasons]
+        offered = " ".join(re.findall(r"--shape (\S+=[\dx]+)", "\n".join(reasons)))
+        if offered:  # a command's words for it are none of a page's
+            reasons = [re.sub(r" Give (it|them): --shape \S+=[\dx]+", "", reason) for reason in reasons]
         more = f"\nand {len(reasons) - REASONS} more." if len(reasons) > REASONS else ""
-        raise Refused("\n".join([f"{title} cannot be taken:", *reasons[:REASONS]]) + more) from None
+        sentence = "\n".join([f"{title} cannot be taken:", *reasons[:REASONS]]) + more
+        raise (Unsized(sentence, offered) if offered else Refused(sentence)) from None
     except (Refusal, NotInstalled) as refusal:
         raise Refused(str(refusal).replace(str(file), f"{title}.onnx")) from None
     except Exception:

@@ -11,11 +11,13 @@ from dojo_core.graph.examples import EXAMPLES
 from dojo_core.service import Refused
 from dojo_core.service.library import when_words
 from dojo_core.service.model_files import Card
+from dojo_core.service.refused import Unsized
 from pages import shell
 from pages.runs import plain
 from pages.shared import the_models, the_owner
 
 LARGEST = 200  # megabytes of a file
+BELOW = "Below stand sizes to begin with: change them to yours, then press Open."
 
 
 def page() -> None:
@@ -47,20 +49,42 @@ def page() -> None:
 
 
 def _drop() -> None:
+    state = st.session_state
+    if (offered := state.pop("model_offered", None)) is not None:  # the field is to be drawn yet
+        state["model_shapes"] = offered
     place = st.container()
     shapes = st.text_input(
         "Shapes of inputs whose sizes are open", key="model_shapes", max_chars=400,
         placeholder="x=1x3x224x224", help="Several with spaces between them; empty where the file says all.",
     )  # fmt: skip
-    turn = st.session_state.setdefault("model_turn", 0)
+    turn = state.setdefault("model_turn", 0)
     file = place.file_uploader(
         "Drop an ONNX file", type=["onnx"], key=f"model_file-{turn}", max_upload_size=LARGEST,
         help="With its weights in it. dojo import takes larger ones, and weights beside the file.",
     )  # fmt: skip
+    waiting = state.get("model_waiting")
     if file is not None:
-        st.session_state["model_turn"] = turn + 1  # another uploader, an empty one
-        with st.spinner("Its operators become kernels …"):
-            _open(lambda: the_models().take_in(file.name, file.getvalue(), the_owner(), shapes))
+        state["model_turn"] = turn + 1  # another uploader, an empty one
+        _take_in(file.name, file.getvalue(), shapes)
+    elif waiting is not None and st.button(f"Open {waiting[0]}", type="primary", key="model_again"):
+        _take_in(*waiting, shapes)
+
+
+def _take_in(name: str, content: bytes, shapes: str) -> None:
+    """Where sizes are open the file waits for them: it need not be dropped again."""
+    state = st.session_state
+    state.pop("model_waiting", None)
+
+    def take_in() -> str:
+        try:
+            return the_models().take_in(name, content, the_owner(), shapes)
+        except Unsized as unsized:
+            state["model_waiting"] = name, content
+            state["model_offered"] = f"{shapes} {unsized.offered}".strip()
+            raise Refused(f"{unsized}\n{BELOW}") from None
+
+    with st.spinner("Its operators become kernels …"):
+        _open(take_in)
 
 
 def _open(make: Callable[[], str]) -> None:
