@@ -43,7 +43,7 @@ class Drawer {
     const command = text === null ? pane.command() : null;
     if (command) return this.put(`command ${command[0]}`, () => this.command(command));
     const hint = text === null ? pane.hints.shown : null;
-    if (hint) return this.put(`hint ${JSON.stringify([hint, pane.board.feed.learned])}`, () => pane.hints.parts());
+    if (hint) return this.put(`hint ${JSON.stringify([hint, pane.board.feed.learned, pane.hints.timed])}`, () => pane.hints.parts());
     if (text === null && pane.group !== "all") {
       const about = HINTS[pane.group] || HINTS.all;
       return this.put(about, () => [el("p", { class: "hint" }, about)]);

@@ -66,12 +66,17 @@ class Hints {
         el("span", { class: "quiet" }, measured ? "from what was measured here" : "from the heuristic pass, which measures nothing"),
         hint.level < 3 ? el("button", { class: "small", type: "button", onclick: () => this.ask() }, hint.level === 1 ? "Where?  H" : "Which move?  H")
           : el("button", { class: "small primary", type: "button", onclick: () => this.pane.play(hint.move), ...this.board.changing() }, "Apply")),
-      el("p", {}, measured ? "A move of this kind makes the program faster: " : `${this.board.data.game.timed ? "Nothing measured here is faster so far. " : ""}An expert would go on with `,
+      el("p", {}, measured ? "A move of this kind makes the program faster: " : `${this.timed ? "Nothing measured here is faster so far. " : ""}An expert would go on with `,
         el("code", {}, hint.kind), ". ", ...prose(hint.words)),
       hint.level >= 2 ? el("p", {}, "The place: ", el("code", {}, hint.place), hint.paths.length ? ", marked in the program." : ".") : null,
       hint.level >= 3 ? el("p", {}, "The move: ", el("code", {}, hint.move), hint.gain
         ? el("span", { class: "faster" }, `  ▲ ${ratio(hint.gain)}`) : "") : null,
     ];
+  }
+
+  /** Is any move of this position timed? */
+  get timed() {
+    return [...this.pane.moves.keys()].some((text) => this.pane.speed(text));
   }
 
   /** The fastest move measured here, of those that are surely faster than now. */

@@ -68,6 +68,7 @@ def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_i
 def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(board: Any) -> None:
     board.keyboard.press("h")  # unmeasured: a pass is asked
     board.wait_for_selector(".drawer >> text=Hint 1 of 3")
+    expect(board.locator(".drawer")).not_to_contain_text("Nothing measured here is faster")
     expect(board.locator(".line .involved")).to_have_count(0)
     board.keyboard.press("h")
     board.wait_for_selector(".drawer >> text=Hint 2 of 3")
