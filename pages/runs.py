@@ -14,7 +14,11 @@ import streamlit as st
 
 from agents.jobs import JobRefused
 from dojo_core import kernels
-from dojo_core.service.games import POLICIES
+from dojo_core.opening import first_shape
+from dojo_core.program.target import DEFAULT_TARGET
+from dojo_core.service.games import policies, targets
+from dojo_core.targets.registry import base
+from dojo_core.targets.registry import target as target_named
 from pages import shell
 
 STATES = {  # what a person reads, and its tone
@@ -70,23 +74,41 @@ class Runs(Protocol[ViewT]):
 # ---------------------------------------------------------------------------- what a run is on
 
 
-def choose_kernel(page: str, first: str = "softmax", shape: str = "") -> tuple[str, str]:
+def choose_target(page: str) -> str:
+    """A field for what the run's programs are made for."""
+    words = {name: title for name, title, _ in targets()}
+    abouts = "  \n".join(f"{plain(title)}: {plain(about)}" for _, title, about in targets())
+    return st.selectbox("For", list(words), format_func=words.__getitem__, key=f"{page}_target", help=abouts)
+
+
+def choose_kernel(
+    page: str, first: str = "softmax", shape: str = "", target: str = DEFAULT_TARGET
+) -> tuple[str, str]:
     """Two fields beside each other: a kernel's name, and a shape as it was typed.
 
-    ``first`` and, for it, ``shape`` are what stands there at first.
+    ``first`` and, for it, ``shape`` are what stands there at first; else a shape that the ``target`` can
+    begin with.
     """
     one, other = st.columns(2)
     names = kernels.names()
     name = one.selectbox("Kernel", names, index=names.index(first), key=f"{page}_kernel")
-    standard = shape if shape and name == first else "x".join(map(str, kernels.get(name).shapes[0]))
-    return name, other.text_input("Shape", standard, key=f"{page}_shape_{name}", max_chars=80)
+    standard = shape if shape and name == first else "x".join(map(str, _shape(name, target)))
+    key = f"{page}_shape_{name}_{base(target)}"
+    return name, other.text_input("Shape", standard, key=key, max_chars=80)
 
 
-def choose_policy(page: str, label: str) -> str:
-    labels = {key: words for key, words, _ in POLICIES}
+def _shape(name: str, target: str) -> kernels.Shape:
+    kernel, limits = kernels.get(name), target_named(target)
+    return kernel.shapes[0] if limits.memory_bytes is None else first_shape(kernel, limits)
+
+
+def choose_policy(page: str, label: str, target: str = DEFAULT_TARGET) -> str:
+    offered = policies(target)
+    labels = {key: words for key, words, _ in offered}
+    abouts = " ".join(f"{words}: {about}" for _, words, about in offered)
     chosen = st.segmented_control(
         label, list(labels), default="reassoc", required=True, format_func=labels.__getitem__,
-        key=f"{page}_policy", help=" ".join(f"{words}: {sentence}" for _, words, sentence in POLICIES),
+        key=f"{page}_policy_{len(offered)}", help=abouts,
     )  # fmt: skip
     return chosen or "reassoc"
 

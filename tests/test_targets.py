@@ -165,4 +165,5 @@ def test_each_target_says_what_it_is(name: str):
     assert target.name == target.limits.name == name and target in backends()
     assert target.words.title and target.words.about.endswith(".") and target.words.code
     clock = target.clock()
+    assert set(target.limits.policies) - {"tf32"} == {"strict", "reassoc", "algebraic"}
     assert clock.timed == (clock.missing == "") and (clock.origin is None or clock.origin.target == name)

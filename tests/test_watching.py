@@ -1,12 +1,15 @@
 """What the Watch page shows of runs and recordings, without a browser."""
 
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from agents.agent import Budget, Task, run
+from agents.jobs import JobRefused
 from agents.jobs.journal import event_line, read_entry, save
 from agents.jobs.recording import Recording, of_game, read, shipped
 from agents.jobs.spec import JobSpec
@@ -17,6 +20,7 @@ from dojo_core.game import Game
 from dojo_core.program.text import parse
 from dojo_core.service.learned import Learned, LearnedMove
 from pages.axes import log_ticks
+from pages.jobs import the_jobs
 from pages.watch import charts, learned
 from pages.watch.lanes import Lane, Look, from_one_start, shown, taken_over
 from pages.watch.replay import Player
@@ -216,3 +220,39 @@ def test_the_recordings_that_come_along_are_whole(tmp_path) -> None:
     assert start.current.program.hash == by_hand.entries[-1].hash
     save(tmp_path / "again.jsonl", agent.spec, [])
     assert read(tmp_path / "again.jsonl").spec == agent.spec
+
+
+def test_a_run_may_be_for_another_target_with_its_shapes_and_its_policies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    st.cache_resource.clear()
+    begun: list[JobSpec] = []
+
+    def start(spec: JobSpec) -> str:
+        begun.append(spec)
+        raise JobRefused("enough")
+
+    monkeypatch.setattr(the_jobs(), "start", start)
+
+    def app() -> None:
+        from pages.watch import begin
+
+        begin.page()
+
+    page = AppTest.from_function(app, default_timeout=500).run()
+    assert not page.exception
+
+    def offered() -> tuple[str, set[str]]:
+        [shape], [policy] = page.text_input, page.segmented_control
+        return shape.value, set(policy.options)
+
+    exact = {"regroup sums", "rewrite formulas", "as written"}
+    assert offered() == ("24576x512", exact)
+    page.selectbox(key="watch_target").set_value("cuda").run()
+    assert offered() == ("24576x512", {*exact, "factors in TF32"})
+    page.selectbox(key="watch_target").set_value("snitch").run()
+    assert offered() == ("48x64", exact)
+    page.button(key="watch_start").click().run()
+    game = Game.from_text(begun[0].game)
+    assert (game.target, game.shape, game.policy) == ("snitch", "48x64", "reassoc")

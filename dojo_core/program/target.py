@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from dojo_core.program.dependence import POLICIES
 from dojo_core.program.dtypes import FLOATS, INTEGERS, STORAGE, STORAGE_FLOATS, arithmetic
 from dojo_core.program.tree import DTYPE_BYTES
 
@@ -55,6 +56,11 @@ class Target:
         is spared it."""
         return type(self).fault is not Target.fault
 
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The floating-point policies that a game on it gains by: factors in TF32 are for tensor cores."""
+        return tuple(policy for policy in POLICIES if policy != "tf32" or TENSOR_CORE in self.marks)
+
     def lacks(self, program: Program) -> str | None:
         """What a program has that the target has not, as a sentence; None: nothing."""
         if program.tables and not self.tables:
@@ -81,6 +87,7 @@ class Target:
 
 NO_TABLES = "There are no constant tables on the target {} yet: play this program on the CPU."
 NO_INDIRECTION = "The target {} reads no indices from arrays yet: play this program on the CPU."
+TENSOR_CORE = "m"  # the mark of scopes that a warp multiplies at once (moves/tensor_cores.py)
 DEFAULT_TARGET = "cpu"  # what a program is for where nothing else is said
 
 

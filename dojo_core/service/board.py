@@ -13,7 +13,7 @@ from dojo_core.program.tree import Provenance
 from dojo_core.school.daily import daily
 from dojo_core.service import saved_games
 from dojo_core.service.analysis import Analysis
-from dojo_core.service.games import POLICIES, Games, targets
+from dojo_core.service.games import POLICIES, Games, policies, targets
 from dojo_core.service.players import Player, Table
 from dojo_core.service.view import Json, commands, difference, history, program_lines
 from dojo_core.targets.registry import backend
@@ -51,7 +51,13 @@ def start_screen(games: Games, player: Player) -> Json:
             {"name": name, "words": words, "sentence": sentence} for name, words, sentence in POLICIES
         ],
         "targets": [
-            {"name": name, "words": words, "sentence": sentence, "shapes": games.shapes(name)}
+            {
+                "name": name,
+                "words": words,
+                "sentence": sentence,
+                "shapes": games.shapes(name),
+                "policies": [policy for policy, *_ in policies(name)],
+            }
             for name, words, sentence in targets()
         ],
         "games": [

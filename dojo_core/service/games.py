@@ -69,6 +69,12 @@ def targets() -> list[tuple[str, str, str]]:
     return choices
 
 
+def policies(target: str) -> list[tuple[str, str, str]]:
+    """Of each floating-point policy that a game on a target gains by its name, its words and a sentence."""
+    known = target_named(target).policies
+    return [each for each in POLICIES if each[0] in known]
+
+
 @lru_cache(maxsize=1024)
 def _line(file: Path, changed: int, size: int) -> RecordedLine:
     """A file of a line as it is since it ``changed``: every start screen shows all of them."""

@@ -26,6 +26,7 @@ from dojo_core.moves.reasons import met
 from dojo_core.ownership import is_client, watching
 from dojo_core.ownership import name as owner_name
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service import board, feed, pinned, saved_games, takeaway
 from dojo_core.service.ahead import sheets
 from dojo_core.service.analysis import Analysis
@@ -186,9 +187,11 @@ class Service:
         with player.lock:
             self.seat(player, game)
 
-    def new_game(self, kernel: str, shape: str, policy: str, owner: str = "") -> str:
+    def new_game(
+        self, kernel: str, shape: str, policy: str, owner: str = "", target: str = DEFAULT_TARGET
+    ) -> str:
         """Begin a game on a kernel and save it; its id. Raises Refused."""
-        return self.take_in(self._games.from_kernel(kernel, shape, policy), owner)
+        return self.take_in(self._games.from_kernel(kernel, shape, policy, target), owner)
 
     def take_in(self, game: Game, owner: str = "", once: bool = False, of: Table | None = None) -> str:
         """Save a game of somebody else's making as the owner's; its id.

@@ -102,22 +102,31 @@ class StartView {
 
   /** What holds for whatever is begun next: how exact the arithmetic stays, and which machine it is for. */
   settings({ policies, targets }) {
-    return el("div", { class: "settings" }, ...this.setting("policy", "Arithmetic", policies), ...this.setting("target", "For", targets));
+    const arithmetic = this.setting("policy", "Arithmetic", "Floating-point policy", policies, (o) => `${o.words} (${o.name})`);
+    const machine = this.setting("target", "For", "Target", targets, (o) => o.words, (target) => {
+      this.fit(target.shapes);
+      arithmetic.offer(policies.filter((policy) => target.policies.includes(policy.name)));
+    });
+    return el("div", { class: "settings" }, ...arithmetic.nodes, ...machine.nodes);
   }
 
-  setting(name, label, options) {
+  /** A choice of one option with its sentence; ``offer`` leaves it others to choose from. */
+  setting(name, label, about, options, text, chosen = () => {}) {
     const words = el("span", { class: "quiet" });
     const choose = () => {
       const option = options.find((o) => o.name === choice.value);
       this.own[name] = choice.value;
       put(words, option.sentence);
-      if (option.shapes) this.fit(option.shapes);
+      chosen(option);
     };
-    const choice = el("select", { class: "field", "aria-label": label === "For" ? "Target" : "Floating-point policy", onchange: choose },
-      ...options.map((o) => el("option", { value: o.name }, name === "policy" ? `${o.words} (${o.name})` : o.words)));
-    choice.value = this.own[name] || options[0].name;
-    choose();
-    return [el("label", {}, `${label}: `), choice, words];
+    const choice = el("select", { class: "field", "aria-label": about, onchange: choose });
+    const offer = (offered) => {
+      choice.replaceChildren(...offered.map((o) => el("option", { value: o.name }, text(o))));
+      choice.value = offered.some((o) => o.name === this.own[name]) ? this.own[name] : offered[0].name;
+      choose();
+    };
+    offer(options);
+    return { nodes: [el("label", {}, `${label}: `), choice, words], offer };
   }
 
   /** A target of little memory begins with shapes of its own, but for those that were typed. */

@@ -10,6 +10,7 @@ from agents.jobs.spec import MOST_EVALUATIONS, MOST_SECONDS, TIMINGS
 from agents.players import KINDS, agent_groups
 from dojo_core.game import Game
 from dojo_core.program.expressions import TextError
+from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.service import Refused
 from pages import runs, shell
 from pages.jobs import OwnJobs, the_jobs
@@ -42,10 +43,11 @@ def _start() -> None:
     if game is not None:
         places.insert(0, f"The game on your board: {game.title}, move {len(game.line()) - 1}")
     where = st.radio("From", places, key="watch_from") if game is not None else places[0]
-    name, shape, policy = "softmax", "", "reassoc"
+    name, shape, policy, target = "softmax", "", "reassoc", DEFAULT_TARGET
     if where == places[-1]:
-        name, shape = runs.choose_kernel("watch")
-        policy = runs.choose_policy("watch", "What agents may change")
+        target = runs.choose_target("watch")
+        name, shape = runs.choose_kernel("watch", target=target)
+        policy = runs.choose_policy("watch", "What agents may change", target)
     one, other = st.columns(2)
     groups = agent_groups()
     abouts = {agent.name: agent.about for group in groups.values() for agent in group}
@@ -84,7 +86,7 @@ def _start() -> None:
         return
     try:
         if where == places[-1]:
-            saved = the_service().new_game(name, shape, policy, the_player().owner)
+            saved = the_service().new_game(name, shape, policy, the_player().owner, target)
         else:
             saved = _own_game()
         position = Game.from_text(the_service().game_text(saved))

@@ -26,7 +26,12 @@ def leave(page: Any) -> None:
 @pytest.mark.usefixtures("holder")
 def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(start_screen: Any) -> None:
     page = start_screen
+    policies = page.locator("select[aria-label='Floating-point policy']")
+    page.select_option("select[aria-label=Target]", "cuda")
+    policies.select_option("tf32")
     page.select_option("select[aria-label=Target]", "snitch")
+    expect(policies).to_have_value("reassoc")  # there are no tensor cores
+    expect(policies).not_to_contain_text("TF32")
     page.fill("[data-kernel=relu] input", "4x64")
     page.click("[data-kernel=relu] button")
     page.wait_for_selector(".code >> text=kernel_relu:")
