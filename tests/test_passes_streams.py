@@ -53,6 +53,21 @@ def test_a_row_is_stored_while_the_next_one_is_summed():
     ]
 
 
+def test_results_are_stored_past_the_caches_in_whole_lines_alone():
+    """A tile of 3 vectors of 8 is a line and a half: the other half would be written much later."""
+    product = parse(
+        "kernel k\nin x, w\nout y\nx f32 [64, 16] heap\nw f32 [16, 96] heap\ny f32 [64, 96] heap\n"
+        "64 96 y[{0},{1}] = 0\n64 96 16 y[{0},{1}] += x[{0},{2}]*w[{2},{1}]\n"
+    )
+    narrow = replace(
+        SMALL_CACHES, vector_registers=16, vector_widths={"f32": (8, 4)}, instructions=frozenset()
+    )
+    for target, streamed in ((narrow, False), (SMALL_CACHES, True)):
+        stores = [line for line in played(product, target) if "v y[" in line]
+        assert stores and all(line.endswith("!stream") == streamed for line in stores), stores
+    assert any(line.endswith("!stream") for line in played(SCALED, narrow)), "its rows are whole lines"
+
+
 @pytest.mark.parametrize(
     "roomier", [{"shared_cache_bytes": 1 << 20}, {"threads": 9}], ids=["the last cache holds all", "few runs"]
 )
