@@ -23,6 +23,7 @@ from agents.passes.pipelines import pipeline_rows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
+from agents.passes.scattering import scatter_in_tiles
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, ask_for_operands, ask_for_rows, stream_results
 from agents.passes.threads import share_work, spread_sums
@@ -49,6 +50,7 @@ def _by_structure(sketch: Sketch) -> None:
         channels_in_lanes(sketch, provenance)
         dense_rows(sketch, provenance)
         gather_windows(sketch, provenance)
+        scatter_in_tiles(sketch, provenance)
         run_along_rows(sketch, provenance)
         sum_in_lanes(sketch, provenance)
     tile_contractions(sketch)
