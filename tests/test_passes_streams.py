@@ -68,6 +68,32 @@ def test_results_are_stored_past_the_caches_in_whole_lines_alone():
     assert any(line.endswith("!stream") for line in played(SCALED, narrow)), "its rows are whole lines"
 
 
+ONE_VECTOR = (
+    "kernel k\nin a, x\nout y\na f32 [ROWS, 128] heap\nx f32 [128] heap\ny f32 [ROWS] heap\n"
+    "ROWS y[{0}] = 0\nROWS 128 y[{0}] += a[{0},{1}]*x[{1}]\n"
+)
+TWO_VECTORS = (
+    "kernel k\nin a, x\nout y\na f32 [32, 128] heap\nx f32 [2, 128] heap\ny f32 [2, 32] heap\n"
+    "2 32 y[{0},{1}] = 0\n2 32 128 y[{0},{1}] += a[{1},{2}]*x[{0},{2}]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "side_by_side"),
+    [
+        (ONE_VECTOR.replace("ROWS", "32"), True),
+        (ONE_VECTOR.replace("ROWS", "8"), False),
+        (ONE_VECTOR.replace("ROWS", "30"), False),
+        (TWO_VECTORS, False),
+    ],
+    ids=["in memory", "in a cache", "rows that four do not divide", "two vectors share it"],
+)
+def test_a_matrix_in_memory_meets_a_vector_in_rows_side_by_side(text, side_by_side):
+    """They are streams enough: nothing further on is asked for."""
+    tile = "| 8 4:u 16:v qy[{0},{2},{3}] += a[{0}*4+{2},{1}*16+{3}]*x[{1}*16+{3}]"
+    assert (tile in played(parse(text))) == side_by_side
+
+
 @pytest.mark.parametrize(
     "roomier", [{"shared_cache_bytes": 1 << 20}, {"threads": 9}], ids=["the last cache holds all", "few runs"]
 )

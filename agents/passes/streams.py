@@ -168,6 +168,8 @@ def _row_wise(program: Program, leaf: Leaf, access: Access) -> bool:
     if not leaf.scopes or leaf.scopes[-1].mark != "v" or not access.index or len(leaf.scopes) < 2:
         return False
     inner = len(leaf.scopes) - 1
+    if any(leaf.scopes[d].mark for d in access.index[0].depths):  # several side by side are streams enough
+        return False
     rows = [k for k, form in enumerate(access.index) if form.uses(0)]
     row = program.buffer_of[access.array].bytes // leaf.scopes[0].size
     return rows == [0] and access.index[-1].uses(inner) and len(access.index) == 2 and row <= ROW_BYTES
