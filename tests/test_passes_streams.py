@@ -53,6 +53,47 @@ def test_a_row_is_stored_while_the_next_one_is_summed():
     ]
 
 
+def test_results_are_stored_past_the_caches_in_whole_lines_alone():
+    """A tile of 3 vectors of 8 is a line and a half: the other half would be written much later."""
+    product = parse(
+        "kernel k\nin x, w\nout y\nx f32 [64, 16] heap\nw f32 [16, 96] heap\ny f32 [64, 96] heap\n"
+        "64 96 y[{0},{1}] = 0\n64 96 16 y[{0},{1}] += x[{0},{2}]*w[{2},{1}]\n"
+    )
+    narrow = replace(
+        SMALL_CACHES, vector_registers=16, vector_widths={"f32": (8, 4)}, instructions=frozenset()
+    )
+    for target, streamed in ((narrow, False), (SMALL_CACHES, True)):
+        stores = [line for line in played(product, target) if "v y[" in line]
+        assert stores and all(line.endswith("!stream") == streamed for line in stores), stores
+    assert any(line.endswith("!stream") for line in played(SCALED, narrow)), "its rows are whole lines"
+
+
+ONE_VECTOR = (
+    "kernel k\nin a, x\nout y\na f32 [ROWS, 128] heap\nx f32 [128] heap\ny f32 [ROWS] heap\n"
+    "ROWS y[{0}] = 0\nROWS 128 y[{0}] += a[{0},{1}]*x[{1}]\n"
+)
+TWO_VECTORS = (
+    "kernel k\nin a, x\nout y\na f32 [32, 128] heap\nx f32 [2, 128] heap\ny f32 [2, 32] heap\n"
+    "2 32 y[{0},{1}] = 0\n2 32 128 y[{0},{1}] += a[{1},{2}]*x[{0},{2}]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "side_by_side"),
+    [
+        (ONE_VECTOR.replace("ROWS", "32"), True),
+        (ONE_VECTOR.replace("ROWS", "8"), False),
+        (ONE_VECTOR.replace("ROWS", "30"), False),
+        (TWO_VECTORS, False),
+    ],
+    ids=["in memory", "in a cache", "rows that four do not divide", "two vectors share it"],
+)
+def test_a_matrix_in_memory_meets_a_vector_in_rows_side_by_side(text, side_by_side):
+    """They are streams enough: nothing further on is asked for."""
+    tile = "| 8 4:u 16:v qy[{0},{2},{3}] += a[{0}*4+{2},{1}*16+{3}]*x[{1}*16+{3}]"
+    assert (tile in played(parse(text))) == side_by_side
+
+
 @pytest.mark.parametrize(
     "roomier", [{"shared_cache_bytes": 1 << 20}, {"threads": 9}], ids=["the last cache holds all", "few runs"]
 )

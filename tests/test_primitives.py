@@ -592,6 +592,7 @@ TRANSPOSED = {
     "dilated against the stride": ((1, 1, 5), (1, 1, 3), (4,), (6,), 1, ((3, 2),), (3,)),
     "grouped": ((1, 4, 3), (4, 2, 2), (2,), (1,), 2, ((0, 1),), (0,)),
     "3d": ((1, 1, 2, 3, 2), (1, 2, 2, 2, 3), (1, 2, 2), (1, 1, 1), 1, ((0, 0), (1, 0), (1, 1)), (0, 1, 0)),
+    "mostly padding": ((1, 4, 2, 3), (4, 8, 3, 4), (1, 1), (1, 1), 2, ((0, 0), (1, 0)), (0, 0)),
 }
 
 
@@ -605,6 +606,19 @@ def test_transposed_convolutions(name):
         x,
         w,
         (w[1] * groups,),
+    )
+
+
+@pytest.mark.parametrize(("size", "channels", "padded"), [(3, 8, False), (5, 8, True), (3, 7, True)])
+def test_a_transposed_convolution_of_a_small_input_leaves_its_padding_out(size, channels, padded):
+    """Twice as many results as inputs; where vectors can go along the channels."""
+    text = built(convolve_transposed, (1, 2, size), (2, channels, 4))[2]
+    assert ("padded[" in text) == padded
+    (products,) = [line for line in body(text) if "*" in line and "+=" in line]
+    assert products == (
+        f"{channels} {size + 3} 2 4 y0[0,{{0}},{{1}}] += padded[{{2}},{{1}}+{{3}}]*x1[{{2}},{{0}},-{{3}}+3]"
+        if padded
+        else f"{channels} {size} 4 2 y0[0,{{0}},{{1}}+{{2}}] += x0[0,{{3}},{{1}}]*x1[{{3}},{{0}},{{2}}]"
     )
 
 

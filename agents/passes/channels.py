@@ -97,7 +97,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     for start, total, size in pieces:
         tile_nests(sketch, start, total, size)
     if not laid_out:
-        _lay_out(sketch, operation, name, tile.columns if alone else each.size(each.channel))
+        lay_out(sketch, operation, name, tile.columns if alone else each.size(each.channel))
     for _, total, size in pieces:
         write_tile(sketch, total.sum, size)
 
@@ -261,7 +261,7 @@ def _turned(sketch: Sketch, operation: Provenance, region: Provenance, width: in
     sketch.play("stage_write", result, sketch.place(sketch.path(region)), kept)
     if wanted:
         _hand_over(sketch, kept, len(sketch.path(region)))
-    copy = _copying(sketch, kept)
+    copy = copying(sketch, kept)
     dims = buffer_named(sketch.program, kept).dims
     channel = next(k for k, dim in enumerate(dims) if dim.materialised)
     last = len(dims) - 1
@@ -272,10 +272,10 @@ def _turned(sketch: Sketch, operation: Provenance, region: Provenance, width: in
         sketch.play("merge_scopes", sketch.place(copy.path[:-2]))
         last -= 1
     sketch.play("swap_dims", kept, channel, last)
-    _turn(sketch, copy.op.provenance, width)
+    turn(sketch, copy.op.provenance, width)
 
 
-def _copying(sketch: Sketch, array: str) -> Leaf:
+def copying(sketch: Sketch, array: str) -> Leaf:
     """The operation that copies an array."""
     return only(
         leaf
@@ -286,16 +286,16 @@ def _copying(sketch: Sketch, array: str) -> Leaf:
 
 def _hand_over(sketch: Sketch, kept: str, depth: int) -> None:
     """Copy an array by way of another, for those who use the result to take it from there."""
-    path = _copying(sketch, kept).path[: depth + 1]
+    path = copying(sketch, kept).path[: depth + 1]
     sketch.play("wrap", sketch.place(path), 1)
     name = fresh_name(sketch.program, "u" + kept[1:21])
     sketch.play("stage_read", kept, sketch.place(path), name)
-    isolate(sketch, _copying(sketch, name).op.provenance, depth)
+    isolate(sketch, copying(sketch, name).op.provenance, depth)
     for array in (kept, name):
-        sketch.play("unwrap", sketch.place(_copying(sketch, array).path[: depth + 1]))
+        sketch.play("unwrap", sketch.place(copying(sketch, array).path[: depth + 1]))
 
 
-def _turn(sketch: Sketch, copy: Provenance, width: int) -> None:
+def turn(sketch: Sketch, copy: Provenance, width: int) -> None:
     """Copy what lies channel by channel into columns: squares of them, then smaller ones, then one by one."""
     for side in (width, width // 2):
         path = leaf_at(sketch, copy).path[:-1]
@@ -350,7 +350,7 @@ def _roles(sketch: Sketch, operation: Provenance) -> Contraction:
     )
 
 
-def _lay_out(sketch: Sketch, operation: Provenance, weights: str, together: int) -> None:
+def lay_out(sketch: Sketch, operation: Provenance, weights: str, together: int) -> None:
     """Lay a copy of the weights out as the tiles read it: term by term, so many channels side by side."""
 
     def read() -> Access:

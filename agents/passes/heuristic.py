@@ -15,6 +15,7 @@ from agents.passes.epilogues import attach_epilogues, attach_prologues
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
+from agents.passes.matrix_rows import rows_side_by_side
 from agents.passes.matvec import run_along_rows
 from agents.passes.moments import sum_squares_by_blocks
 from agents.passes.next_product import ask_for_next_product
@@ -23,6 +24,7 @@ from agents.passes.pipelines import pipeline_rows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
+from agents.passes.scattering import scatter_in_tiles
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import ask_ahead, ask_for_operands, ask_for_rows, stream_results
 from agents.passes.threads import share_work, spread_sums
@@ -49,7 +51,9 @@ def _by_structure(sketch: Sketch) -> None:
         channels_in_lanes(sketch, provenance)
         dense_rows(sketch, provenance)
         gather_windows(sketch, provenance)
+        scatter_in_tiles(sketch, provenance)
         run_along_rows(sketch, provenance)
+        rows_side_by_side(sketch, provenance)
         sum_in_lanes(sketch, provenance)
     tile_contractions(sketch)
     attach_epilogues(sketch)

@@ -61,8 +61,8 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     path = sketch.path(terms)
     sketch.play("split_scope", sketch.place(path), width)
     lanes = sketch.provenance((*path, 0))
-    join_shared(sketch, [_nest(sketch, nest, tall, wide, lanes) for nest in nests])
-    _keep_lanes(sketch, operation, lanes, tall * wide)
+    join_shared(sketch, [nest_by_tiles(sketch, nest, tall, wide, lanes) for nest in nests])
+    keep_lanes(sketch, operation, lanes, tall * wide)
     for other in others:
         sum_in_lanes(sketch, other)
 
@@ -92,14 +92,17 @@ def _sides(rows: int, columns: int, registers: int) -> tuple[int, int]:
     return max(fitting, key=lambda each: each[0] * each[1] / sum(each) * (REST if columns % each[1] else 1))
 
 
-def _nest(sketch: Sketch, nest: Contraction, tall: int, wide: int, lanes: Provenance) -> list[Provenance]:
+def nest_by_tiles(
+    sketch: Sketch, nest: Contraction, tall: int, wide: int, lanes: Provenance
+) -> list[Provenance]:
     """Other scopes, columns and rows by tiles, sums, rows and columns of a tile, lanes.
 
     Gives the scopes outside the sums, which nests of the same result share.
     """
     outer, inner = list[Provenance](), list[Provenance]()
     for scope, size in ((nest.columns, wide), (nest.rows, tall)):
-        assert scope is not None
+        if scope is None:
+            continue
         path = sketch.path(scope)
         whole = scope_of(sketch.program, path).size
         if 1 < size < whole:
@@ -122,7 +125,7 @@ def _nest(sketch: Sketch, nest: Contraction, tall: int, wide: int, lanes: Proven
     return [*others, *outer]
 
 
-def _keep_lanes(sketch: Sketch, operation: Provenance, lanes: Provenance, results: int) -> None:
+def keep_lanes(sketch: Sketch, operation: Provenance, lanes: Provenance, results: int) -> None:
     """Partial sums in the lanes of registers, for each result of a tile."""
     leaf = leaf_at(sketch, operation)
     place = sketch.place(leaf.path)

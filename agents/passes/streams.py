@@ -17,6 +17,8 @@ FAR = 8 << 10  # bytes of rows between what is worked on and what is asked for: 
 ROWS = 16  # between what is worked on and what is asked for, where a loop takes a piece of each
 SHORT = 512  # bytes of a piece; of longer ones the processor foresees most
 APART = 1 << 10  # bytes from piece to piece at least
+LINE = 64  # bytes of a cache's line
+LINES = 16  # written one after the other, of which the first and the last may be in part
 ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
 
 
@@ -40,17 +42,25 @@ def _read(leaf: Leaf) -> tuple[Access, ...]:
 
 
 def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
-    """Is each store a whole vector of the widest kind, at a multiple of its size?
+    """Is each store a whole vector of the widest kind, at a multiple of its size, and are whole lines written
+    at once?
 
-    Others would go through the caches in part, and half a line each way is slower than either.
+    Others would go through the caches in part, and half a line each way is slower than either: a line leaves
+    for memory when another one is begun.
     """
-    lanes = leaf.scopes[-1].size
-    return (
-        lanes == max(widths_for(program, [leaf], target), default=0)
-        and not leaf.op.target.indirect
-        and all(stride(program, leaf.op.target, depth) % lanes == 0 for depth in range(len(leaf.scopes) - 1))
-        and not any(form.const % lanes for form in map(affine, leaf.op.target.index[-1:]))
-    )
+    lanes, access = leaf.scopes[-1].size, leaf.op.target
+    if access.indirect or lanes != max(widths_for(program, [leaf], target), default=0):
+        return False
+    line = LINE // DTYPE_BYTES[program.buffer_of[access.array].dtype]
+    strides = [stride(program, access, depth) for depth in range(len(leaf.scopes))]
+    first = affine(access.index[-1]).const
+    if any(each % lanes for each in (*strides[:-1], first)):
+        return False
+    run = 1  # elements that are written one after the other
+    while strides and strides[-1] == run:
+        run *= leaf.scopes[len(strides) - 1].size
+        strides.pop()
+    return run >= LINES * line or not any(each % line for each in (run, first, *strides))
 
 
 def ask_for_operands(sketch: Sketch) -> None:
@@ -158,6 +168,8 @@ def _row_wise(program: Program, leaf: Leaf, access: Access) -> bool:
     if not leaf.scopes or leaf.scopes[-1].mark != "v" or not access.index or len(leaf.scopes) < 2:
         return False
     inner = len(leaf.scopes) - 1
+    if any(leaf.scopes[d].mark for d in access.index[0].depths):  # several side by side are streams enough
+        return False
     rows = [k for k, form in enumerate(access.index) if form.uses(0)]
     row = program.buffer_of[access.array].bytes // leaf.scopes[0].size
     return rows == [0] and access.index[-1].uses(inner) and len(access.index) == 2 and row <= ROW_BYTES

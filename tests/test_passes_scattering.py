@@ -1,0 +1,50 @@
+"""The heuristic pass on what inputs give to their results: tiles of a row's inputs by its taps."""
+
+import pytest
+
+from dojo_core.primitives import Builder, convolve_transposed, elementwise
+from dojo_core.program.tree import Program
+from tests.test_passes_fusion import lines
+
+
+def scattered(x, w, **attributes) -> Program:
+    """A transposed convolution, most of whose padded products would be with zeros."""
+    b = Builder("k")
+    y = convolve_transposed(b, b.input("x", "f32", x), b.input("w", "f32", w), **attributes)
+    b.output("y", elementwise(b, "relu", y) if len(x) < 5 else y)
+    return b.program()
+
+
+def test_inputs_and_taps_of_a_row_meet_in_registers():
+    """4 inputs and 5 taps, 16 channels of the result in a vector: 20 multiply-adds, 8 sums."""
+    sums, kept = "acc[{0},{1},{2},{3},{4},{5},{6},{7}]", "ty[{0},{1},{2}*32+{3}*8+{4}*32+{5}*8+{6},{7}]"
+    found = lines(scattered((2, 3, 2, 2, 4), (3, 32, 3, 3, 5)))
+    assert found[3:7] == [
+        "2:p 2 4:u 4:u 8:u 16:v ty[{0},{1},{2}*32+{3}*8+{4},{5}] = 0",
+        f"| | 2 2 3 3 8:u 16:v {sums} = {kept}",
+        "| | | | | | 3:u 5:u 4:u 16:v acc[{0},{1},{2},{3},{4},{5},{7}+{8},{9}]"
+        " += x[{0},{6},{2},{3},{8}]*pw[{1},{4},{5},{6},{7},{9}]",
+        f"| | | | | | 8:u 16:v {kept} = {sums}",
+    ]
+
+
+CASES = {
+    "rows alone": ((2, 4, 4), (4, 16, 6), {}),
+    "one image, one vector of channels": ((1, 4, 3, 4), (4, 16, 3, 4), {}),
+    "two runs": ((1, 4, 2, 32), (4, 16, 6, 7), {}),
+    "vectors of 8, in groups": ((2, 8, 2, 3), (8, 24, 3, 4), {"groups": 2}),
+    "cut": ((2, 4, 3, 3), (4, 16, 5, 5), {"pads": [(1, 0), (0, 1)]}),
+    "dilated": ((2, 4, 3, 3), (4, 16, 3, 3), {"dilations": [2, 2]}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scattered_sums_are_tiles(name):
+    x, w, attributes = CASES[name]
+    found = [line for line in lines(scattered(x, w, **attributes)) if "+=" in line]
+    assert len(found) == 1 and ":v acc" in found[0] and "*pw[" in found[0], found
+
+
+def test_more_taps_than_registers_have_room_for_stay_as_they_are():
+    found = lines(scattered((1, 4, 2, 3), (4, 16, 3, 64)))
+    assert not any("acc" in line for line in found)
