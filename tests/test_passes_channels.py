@@ -9,11 +9,17 @@ from agents.passes import PASSES
 from agents.passes.channels import channels_in_lanes
 from dojo_core.moves.legality import context
 from dojo_core.primitives import Builder, convolve, elementwise
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.recipes import Sketch
 from tests.test_passes import WIDE, agrees
 
 TURNING = replace(WIDE, instructions=frozenset({("transpose", 16), ("transpose", 8)}))
+
+
+NARROW = replace(
+    TURNING, vector_widths={"f32": (8, 4)}, vector_registers=16, instructions=frozenset({("transpose", 8)})
+)  # as AVX2 has it
 
 
 def convolution(x: tuple[int, ...], w: tuple[int, ...], **attributes: Any) -> Program:
@@ -23,8 +29,8 @@ def convolution(x: tuple[int, ...], w: tuple[int, ...], **attributes: Any) -> Pr
     return b.program()
 
 
-def sketched(start: Program) -> Sketch:
-    sketch = Sketch(context(start, TURNING, "reassoc"), most=500)
+def sketched(start: Program, target: Target = TURNING) -> Sketch:
+    sketch = Sketch(context(start, target, "reassoc"), most=500)
     for leaf in [leaf for leaf in start.leaves if leaf.op.accumulate]:
         channels_in_lanes(sketch, leaf.op.provenance)
     return sketch
@@ -64,6 +70,25 @@ def test_what_a_window_of_stride_2_reads_is_not_gathered():
 def test_of_a_single_image_threads_have_rows_to_share():
     sketch = sketched(convolution((1, 3, 29, 29), (32, 3, 3, 3), strides=(2, 2)))
     assert "2 7 14:u 2:u 16:v acc[" in sketch.program.text  # two blocks of seven rows
+
+
+def test_weights_of_a_tile_of_few_rows_stay_in_the_first_cache():
+    """Tiles of 6 rows by 16 channels: the sums of 32 input channels come in two blocks, and in each the
+    tiles of a row go by with the same 9 KB of weights."""
+    start = convolution((1, 32, 3, 49), (16, 32, 3, 3), strides=(2, 2))
+    sketch = sketched(start, NARROW)
+    taken, summed, stored = sketch.program.text.splitlines()[11:14]
+    assert taken == "| 2 4 6:u 2:u 8:v acc[{0},{1},{2},{3},{4},{5}] = ty[{0},{2}*6+{3},{4}*8+{5}]"
+    assert summed.startswith("| | | 16 3 3 6:u 2:u 8:v acc[{0},{1},{2},{6},{7},{8}] += x[0,{1}*16+{3},")
+    assert stored == "| | | 6:u 2:u 8:v ty[{0},{2}*6+{3},{4}*8+{5}] = acc[{0},{1},{2},{3},{4},{5}]"
+    agrees(start, sketch)
+
+
+def test_sums_of_a_tile_of_many_rows_stay_in_registers_to_their_end():
+    """Each of its weights serves so many rows that the second cache is near enough."""
+    sketch = sketched(convolution((1, 32, 3, 225), (32, 32, 3, 3), strides=(2, 2)))
+    (line,) = [line for line in sketch.program.text.splitlines() if "+=" in line]
+    assert " 32 3 3 14:u 2:u 16:v acc[" in line
 
 
 def test_rows_whose_windows_slide_along_the_rows_alone_are_one_run_as_they_lie():

@@ -130,3 +130,13 @@ def test_the_next_product_of_a_batch_is_asked_for_a_line_for_each_block_of_terms
     (total,) = (line for line in played_kernel("bmm", "4x64x64x64") if " acc" in line and "+=" in line)
     assert total.startswith("| | | 16 4 16:u 16:v acc["), "blocks of four terms"
     assert total.endswith(" !prefetch(a[{0}+1,{2}*16+{3},{1}*16]) !prefetch(b[{0}+1,{2}*16+{3},{1}*16])")
+
+
+@pytest.mark.parametrize(("lanes", "asks"), [(16, True), (8, False)])
+def test_a_stream_that_is_only_read_is_asked_for_where_a_vector_is_a_line(lanes: int, asks: bool):
+    """Machines of shorter vectors find it by themselves."""
+    target = replace(SMALL_CACHES, vector_widths={"f32": (lanes,)})
+    kernel = kernels.get("reducemean")
+    text = "\n".join(played(kernel.program((32, 256)), target))
+    assert f"{lanes}:v" in text
+    assert ("!prefetch(x[" in text) == asks

@@ -12,7 +12,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from agents.passes.contractions import Contraction, cut_rows, find, initialisation, tile_nests, write_tile
+from agents.passes.contractions import (
+    Contraction,
+    block_terms,
+    cut_rows,
+    find,
+    initialisation,
+    terms_of,
+    tile_nests,
+    write_tile,
+)
 from agents.passes.dense import run_of
 from agents.passes.gathering import LONG
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
@@ -37,6 +46,9 @@ LAID_OUT, LAID_FAR = 1.0, 20.0
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
 MOST_COLUMNS = 28  # of a tile
 ROOM = 8  # of a core's cache, the share for results before they are turned
+FEW_ROWS = 8  # of a tile: where there are fewer, its weights come by too fast for the second cache
+FEWEST = 4  # tiles of a row that make up for taking sums from a cache and back
+NEAR = 3  # of the first cache, the share for the weights of a tile
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,8 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
         sketch.play("stage_read", weights, "root", name)
     pieces = _pieces(sketch, first.sum, operation, tile)
     for start, total, size in pieces:
-        tile_nests(sketch, start, total, size)
+        blocks = _blocks(sketch, total, size)
+        tile_nests(sketch, None if blocks else start, total, size, blocks)
     if not laid_out:
         lay_out(sketch, operation, name, tile.columns if alone else each.size(each.channel))
     for _, total, size in pieces:
@@ -338,6 +351,19 @@ def _pieces(
         (cut[0][0], cut[1][0], tile),
         (behind[0], behind[1], Tile(rest, tile.vectors, tile.width)),
     ]
+
+
+def _blocks(sketch: Sketch, total: Contraction, tile: Tile) -> Provenance | None:
+    """Cut the sums of tiles of few rows into blocks whose weights stay in the first cache while all tiles of
+    a row go by; what a tile has summed waits in the second one. The scope over the blocks, or None."""
+    assert total.rows is not None
+    leaf = leaf_at(sketch, total.sum)
+    number = DTYPE_BYTES[sketch.program.buffer_of[leaf.op.target.array].dtype]
+    room = sketch.context.target.first_cache_bytes // NEAR // (tile.columns * number)
+    tiles = scope_of(sketch.program, sketch.path(total.rows)).size // tile.rows
+    if tile.rows >= FEW_ROWS or terms_of(sketch, total.sum) <= room or tiles < FEWEST:
+        return None
+    return block_terms(sketch, total.sum, room)
 
 
 def _roles(sketch: Sketch, operation: Provenance) -> Contraction:

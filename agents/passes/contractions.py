@@ -152,9 +152,9 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
         rows = whole
     tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
     blocks: Provenance | None = None
-    terms, room = _terms(sketch, operation), _room(sketch, operation)
+    terms, room = terms_of(sketch, operation), _room(sketch, operation)
     if contraction.panel and terms * tile.columns > room:  # its panel would not stay in the cache
-        blocks = _block(sketch, operation, room // tile.columns)
+        blocks = block_terms(sketch, operation, room // tile.columns)
         if blocks is None:
             tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
         else:
@@ -193,12 +193,13 @@ def _room(sketch: Sketch, operation: Provenance) -> int:
     return sketch.context.target.cache_bytes // PANEL // DTYPE_BYTES[result.dtype]
 
 
-def _terms(sketch: Sketch, operation: Provenance) -> int:
+def terms_of(sketch: Sketch, operation: Provenance) -> int:
+    """How many terms each result is the sum of."""
     leaf = leaf_at(sketch, operation)
     return math.prod(s.size for d, s in enumerate(leaf.scopes) if not uses(leaf.op.target, d))
 
 
-def _block(sketch: Sketch, operation: Provenance, most: int) -> Provenance | None:
+def block_terms(sketch: Sketch, operation: Provenance, most: int) -> Provenance | None:
     """Split a sum into blocks of so many terms at most.
 
     Gives the scope over the blocks; None where none divides.
@@ -207,8 +208,8 @@ def _block(sketch: Sketch, operation: Provenance, most: int) -> Provenance | Non
     summed = [leaf.path[: d + 1] for d in range(len(leaf.scopes)) if not uses(leaf.op.target, d)]
     path = max(summed, key=lambda path: scope_of(sketch.program, path).size)
     size = scope_of(sketch.program, path).size
-    others = _terms(sketch, operation) // size
-    fitting = [n for n in range(SHORTEST_BLOCK, size) if size % n == 0 and others * n <= most]
+    others = terms_of(sketch, operation) // size
+    fitting = [n for n in range(-(-SHORTEST_BLOCK // others), size) if size % n == 0 and others * n <= most]
     if not fitting:
         return None
     sketch.play("split_scope", sketch.place(path), fitting[-1])

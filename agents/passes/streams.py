@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from agents.passes.nests import shared_scopes
+from agents.passes.next_product import LINE
 from agents.passes.structure import from_memory, stride, uses, widths_for
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
@@ -150,8 +151,21 @@ def ask_ahead(sketch: Sketch) -> None:
         if any(_reduces(other) for other in program.leaves if other.path[0] == leaf.path[0]):
             buffer = program.buffer_of[array]
             row = buffer.bytes // buffer.dims[0].size
+            if len(uses) == 1 and _narrow(program, leaf) and not _stores(program):
+                continue
             later = _later_row(access, 1 + FAR // row) if len(uses) > 1 else _further(access)
             sketch.may("prefetch", sketch.place(leaf.path), str(later))
+
+
+def _narrow(program: Program, leaf: Leaf) -> bool:
+    """Are its vectors shorter than a line? Machines of these find a stream that is only read by themselves,
+    and read it more slowly where it is asked for as well."""
+    return leaf.scopes[-1].size * DTYPE_BYTES[program.buffer_of[leaf.op.reads[0].array].dtype] < LINE
+
+
+def _stores(program: Program) -> bool:
+    """Is anything stored past the caches?"""
+    return any(leaf.op.stream for leaf in program.leaves)
 
 
 def _asked(program: Program) -> set[str]:
