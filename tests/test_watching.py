@@ -177,6 +177,54 @@ def test_a_live_run_is_drawn_before_the_policy_has_answered(monkeypatch: pytest.
     assert learned.shown(on_cpu, on_cpu.entries[-1], 0) is None  # nothing was learned for it
 
 
+@pytest.mark.parametrize(("runs", "order"), [(1, "stage, curves"), (2, "curves, stage")])
+def test_a_run_is_looked_at_often_and_its_curves_are_drawn_seldom(runs: int, order: str) -> None:
+    """Drawing them takes the processor that the agent measures on."""
+
+    def app(runs: int) -> None:
+        from collections.abc import Callable
+        from unittest.mock import patch
+
+        import streamlit as st
+
+        from agents.jobs.host import JobView
+        from agents.jobs.recording import shipped
+        from pages import shell
+        from pages.watch import live
+
+        entries = shipped()[0].entries
+        view = JobView(shipped()[0].spec, "running", "", tuple(entries), entries[-1], None)
+        parts: list[tuple[float, str]] = []
+
+        def fragment(run_every: float | None) -> Callable[[Callable[[], None]], Callable[[], None]]:
+            def looked_at(part: Callable[[], None]) -> Callable[[], None]:
+                def run() -> None:
+                    with patch.object(live, "draw") as stage, patch.object(st, "plotly_chart") as chart:
+                        part()
+                    drawn = ["stage"] * stage.called + ["curves"] * chart.called
+                    parts.append((run_every or 0.0, " and ".join(drawn)))
+
+                return run
+
+            return looked_at
+
+        with (
+            patch.object(live, "the_jobs") as jobs,
+            patch.object(st, "fragment", fragment),
+            patch.object(shell, "head"),
+        ):
+            jobs.return_value.view.return_value = view
+            live.page(["run"] * runs)
+        st.text(", ".join(drawn for _, drawn in parts))
+        st.text(min(parts)[1])
+        st.text(max(parts)[0] / min(parts)[0])
+
+    shown = AppTest.from_function(app, args=(runs,), default_timeout=500).run()
+    assert not shown.exception
+    told, often, times = (text.value for text in shown.text)
+    assert told == order and often == "stage" and float(times) >= 4
+
+
 def test_two_runs_that_are_done_have_a_study_each() -> None:
     def app() -> None:
         from dataclasses import replace

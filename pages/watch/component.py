@@ -1,9 +1,9 @@
-"""The stage and the curves beneath it, the same for a live run and a recording."""
+"""The stage and the curves beside it, the same for a live run and a recording."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -14,6 +14,7 @@ from pages.watch.lanes import Lane, Look, looked_at, shown
 stage = component("dojo_stage", "watch/stage.css", "watch/stage.js")
 
 Action = Mapping[str, Any]
+Part = TypeVar("Part")
 
 
 def looks() -> dict[str, Look]:
@@ -44,7 +45,7 @@ def draw(
     standard: str = "best",
     replay: Mapping[str, Any] | None = None,
 ) -> None:
-    """Runs side by side, their curves below. ``acted`` hears of presses that change more than the view."""
+    """Runs side by side. ``acted`` hears of presses that change more than the view."""
 
     def came() -> None:
         action = (st.session_state.get("stage") or {}).get("action")
@@ -57,12 +58,7 @@ def draw(
     by_run = looks()
     drawn = [_drawn(lane, by_run.get(lane.id, Look(standard))) for lane in lanes]
     st.session_state.watch_asks = any((each["learned"] or {}).get("pending") for each in drawn)
-    race = len(lanes) > 1  # then who leads is what one looks for first
-    if race:
-        _curves(lanes)
     stage(key="stage", data={"lanes": drawn, "replay": replay}, on_action_change=came)
-    if not race:
-        _curves(lanes)
 
 
 def _drawn(lane: Lane, look: Look) -> dict[str, Any]:
@@ -72,12 +68,18 @@ def _drawn(lane: Lane, look: Look) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def in_order(stage: Part, curves: Part, lanes: int) -> tuple[Part, Part]:
+    """The curves come below, in a race above: then who leads is what one looks for first."""
+    return (curves, stage) if lanes > 1 else (stage, curves)
+
+
 def asks() -> bool:
     """Is a policy still asked about what was drawn? Then it is worth another look."""
     return bool(st.session_state.get("watch_asks"))
 
 
-def _curves(lanes: Sequence[Lane]) -> None:
+def draw_curves(lanes: Sequence[Lane]) -> None:
+    """The curves of runs, or all of it as a table."""
     if not any(entry.seconds is not None for lane in lanes for entry in lane.entries):
         st.caption("No program has been measured yet: the curves begin with the first.")
         return

@@ -13,12 +13,13 @@ from agents.jobs.recording import read
 from pages import shell
 from pages.jobs import checked, keep, the_jobs
 from pages.runs import notice_changes
-from pages.watch.component import Action, asks, draw, looks
+from pages.watch.component import Action, asks, draw, draw_curves, in_order, looks
 from pages.watch.hand import NotOpened, opened
 from pages.watch.lanes import Lane, Look, from_one_start, taken_over
 from pages.watch.studying import study_buttons
 
 POLL = 1.0  # seconds between two looks while an agent plays
+CURVES = 5.0  # and between two drawings of its curves, which take what the agent's clock would have
 AFTER = 3.0  # seconds in which what was pressed shows
 
 
@@ -38,11 +39,11 @@ def page(runs: Sequence[str]) -> None:
     if right.button("All runs", key="watch_all", width="stretch"):
         _leave()
 
-    polling = _going_on(views) or asks()
+    polling, measured = _going_on(views) or asks(), _measured(views)
 
     def look_again() -> None:
         latest = [jobs.view(run) for run in runs]
-        draw(from_one_start([Lane.live(view) for view in latest]), acted)
+        draw(_lanes(latest), acted)
         shell.tell_of_waiting("watch")
         _saying()
         if st.session_state.pop("watch_go", False):
@@ -50,10 +51,14 @@ def page(runs: Sequence[str]) -> None:
         demo = st.session_state.pop("watch_replay", None)
         if demo:
             shell.readdress(r=None, demo=demo)
-        if (_going_on(latest) or asks()) != polling:
+        if (_going_on(latest) or asks()) != polling or _measured(latest) != measured:
             st.rerun()
 
-    st.fragment(run_every=POLL if polling else None)(look_again)()
+    def curves_again() -> None:
+        draw_curves(_lanes([jobs.view(run) for run in runs]))
+
+    for part, seconds in in_order((look_again, POLL), (curves_again, CURVES), len(runs)):
+        st.fragment(run_every=seconds if polling else None)(part)()
     if not polling:
         notice_changes(lambda: [jobs.state(run) for run in runs])
     for view in views:
@@ -68,8 +73,17 @@ def page(runs: Sequence[str]) -> None:
     study_buttons([read(jobs.file(view.spec.id)) for view in views if view.state == "done"])
 
 
+def _lanes(views: Sequence[JobView]) -> list[Lane]:
+    return from_one_start([Lane.live(view) for view in views])
+
+
 def _going_on(views: Sequence[JobView]) -> bool:
     return any(view.works for view in views) or time.monotonic() < st.session_state.get("watch_until", 0.0)
+
+
+def _measured(views: Sequence[JobView]) -> bool:
+    """Do curves begin?"""
+    return any(view.first is not None for view in views)
 
 
 def _leave() -> None:

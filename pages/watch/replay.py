@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import streamlit as st
 
@@ -15,7 +16,7 @@ from dojo_core.service import Refused
 from pages import shell
 from pages.jobs import the_jobs
 from pages.shared import the_service
-from pages.watch.component import Action, asks, draw, looks
+from pages.watch.component import Action, asks, draw, draw_curves, in_order, looks
 from pages.watch.hand import NotOpened, opened
 from pages.watch.lanes import Lane, Look, from_one_start, taken_over
 from pages.watch.studying import study_buttons
@@ -125,7 +126,11 @@ def show(recordings: Sequence[Recording], key: str = "") -> None:
         at = player.now(total)
         going = player.playing(total)
         playback = {"at": at, "total": total, "playing": going, "pace": _number(player.pace)}
-        draw(from_one_start([Lane.replayed(each, at) for each in recordings]), acted, "newest", playback)
+        lanes = from_one_start([Lane.replayed(each, at) for each in recordings])
+        for part in in_order(
+            partial(draw, lanes, acted, "newest", playback), partial(draw_curves, lanes), len(lanes)
+        ):
+            part()
         if state.get("watch_said"):
             st.toast(state.pop("watch_said"))
         if state.pop("watch_go", False):
