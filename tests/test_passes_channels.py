@@ -1,4 +1,4 @@
-"""Convolutions whose vectors go along the channels of the result (agents/passes/channels.py)."""
+"""Lanes of a convolution: channels (agents/passes/channels.py), or columns that it steps over (phases.py)."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from agents.passes import PASSES
 from agents.passes.channels import channels_in_lanes
+from agents.passes.phases import separate_phases
 from dojo_core.moves.legality import context
 from dojo_core.primitives import Builder, convolve, elementwise
 from dojo_core.program.target import Target
@@ -131,4 +132,33 @@ def test_channels_in_lanes_keep_what_is_computed(
     start = convolution(x, w, **attributes)
     sketch = sketched(start)
     assert ":transpose" in sketch.program.text
+    agrees(start, sketch)
+
+
+def test_what_the_first_cache_keeps_of_a_row_decides_what_the_lanes_are():
+    """Nothing is gathered where channels are the lanes, but each tile of them goes over all that a row of
+    results is made of: short pieces of many rows, which nothing fetches ahead."""
+    start = convolution((1, 128, 29, 29), (128, 128, 3, 3), strides=(2, 2))
+    roomy = replace(TURNING, cache_bytes=4 << 20, first_cache_bytes=1 << 20)
+    assert sketched(start, roomy).moves
+    assert not sketched(start, replace(roomy, first_cache_bytes=32 << 10)).moves
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        ((2, 3, 9, 135), (8, 3, 3, 7), {"strides": (2, 2)}),  # a filter's columns in twos, and one
+        ((1, 2, 6, 196), (4, 2, 2, 5), {"strides": (1, 3), "pads": [(1, 1), (2, 0)]}),  # threes, and two
+        ((1, 2, 9, 160), (4, 2, 3, 4), {"strides": (2, 2), "dilations": (2, 1)}),  # none is left over
+        ((2, 3, 201), (6, 3, 3), {"strides": (2,)}),
+    ],
+)
+def test_windows_that_step_over_columns_keep_what_is_computed(
+    x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]
+):
+    start = convolution(x, w, **attributes)
+    sketch = Sketch(context(start, WIDE, "reassoc"), most=500)
+    for leaf in [leaf for leaf in start.leaves if leaf.op.accumulate]:
+        separate_phases(sketch, leaf.op.provenance)
+    assert ":v acc[" in sketch.program.text and "g" not in {b.name[0] for b in sketch.program.buffers}
     agrees(start, sketch)

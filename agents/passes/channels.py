@@ -10,6 +10,7 @@ high-performance deep learning convolutions on SIMD architectures", SC '18.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.passes.contractions import (
@@ -26,6 +27,7 @@ from agents.passes.dense import run_of
 from agents.passes.gathering import LONG
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import turn_in_squares
+from agents.passes.phases import step_of
 from agents.passes.structure import depths_of, only, scope_of, stride, uses, widths_for
 from agents.passes.threads import BALANCED, balance
 from agents.passes.tiles import Tile, cheapest, tile_cycles
@@ -36,15 +38,18 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 WORTH = 0.95  # of the cycles that vectors of columns take
-COPIED = 1.3  # times the cycles of its tiles that a run of rows takes which are gathered to be one
 COPYING = 16.0  # terms that take as long as copying a result, and what it is made of, into a run of rows
-# Half cycles a number: to gather what does not lie side by side, and to turn results.
-GATHERED, TURNED = 3.0, 0.6
-# Half cycles to lay a weight out, once for all images: in a core's cache, and past it, where numbers
-# that lie side by side are written far apart.
+# Half cycles a number, in a core's cache and past it. Gathering what does not lie side by side: past it,
+# it is written and read once more. Turning results: many are stored at once, with no sums beside them that
+# would hide the wait, as a tile's do. Laying out weights, once for all images: numbers that lie side by side
+# are written far apart.
+GATHERED, GATHERED_FAR = 1.2, 4.0
+TURNED, TURNED_FAR = 0.6, 4.0
 LAID_OUT, LAID_FAR = 1.0, 20.0
+FETCHED = 5.0  # half cycles for a line of a cache that comes from the next one
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
 MOST_COLUMNS = 28  # of a tile
+LINE = 64  # bytes of a cache's line
 ROOM = 8  # of a core's cache, the share for results before they are turned
 FEW_ROWS = 8  # of a tile: where there are fewer, its weights come by too fast for the second cache
 FEWEST = 4  # tiles of a row that make up for taking sums from a cache and back
@@ -162,8 +167,11 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     best = min(tiles, key=cycles, default=None)
     if best is None:
         raise NoSuchPlace("The weights of a tile are more than a cache keeps.")
-    turned = TURNED * rows * columns * channels / terms
-    if cycles(best) + turned + _laid_out(sketch, each) > WORTH * _along_columns(sketch, found, each):
+    through = {each.leaf.op.target.array, each.window.array}
+    far = sum(sketch.program.buffer_of[array].bytes for array in through) > target.cache_bytes
+    turned = (TURNED_FAR if far else TURNED) * rows * columns * channels / terms
+    beside = turned + _laid_out(sketch, each) + _fetched(sketch, each, best, terms)
+    if cycles(best) + beside > WORTH * _along_columns(sketch, found, each):
         raise NoSuchPlace("Vectors of columns take fewer cycles.")
     return best
 
@@ -178,28 +186,66 @@ def _laid_out(sketch: Sketch, each: Convolution) -> float:
     return (LAID_FAR if far else LAID_OUT) * each.size(each.channel) / planes
 
 
+def _fetched(sketch: Sketch, each: Convolution, tile: Tile, terms: int) -> float:
+    """Half cycles that lines take which the nearest cache does not keep, for each term and plane of results.
+
+    Each tile's channels go over the window of a row: lines apart, which nothing fetches ahead, where the
+    first-level cache has no room for them beside the tile's weights. Each row goes over all weights.
+    """
+    target = sketch.context.target
+    channels, rows = each.size(each.channel), each.size(each.row)
+    number = DTYPE_BYTES[sketch.program.buffer_of[each.weights.array].dtype]
+    lines = 0.0
+    window = _lines(sketch, each)
+    if window * LINE + terms * tile.columns * number > target.first_cache_bytes:
+        lines += window * channels / tile.columns
+    if terms * channels * number > target.cache_bytes // 2:
+        lines += terms * channels * number / LINE
+    return FETCHED * rows * lines / terms
+
+
+def _lines(sketch: Sketch, each: Convolution, length: int = LINE) -> int:
+    """Lines of a cache, of so many bytes, that hold what the results of one row are made of."""
+    around = depths_of(each.leaf.op.target) - {each.column}
+    sizes = [1 if d in around else scope.size for d, scope in enumerate(each.leaf.scopes)]
+    buffer = sketch.program.buffer_of[each.window.array]
+    *others, along = (form.bounds(sizes) for form in map(affine, each.window.index))
+    row = (along[1] - along[0] + 1) * DTYPE_BYTES[buffer.dtype]
+    return math.prod(last - first + 1 for first, last in others) * -(-row // length)
+
+
 def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> float:
     """Half cycles of a plane of results, for each term, with vectors of columns, as dense.py, gathering.py
     and contractions.py make them."""
     target = sketch.context.target
     widths = widths_for(sketch.program, [each.leaf], target)
     columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
+    spatial = depths_of(each.leaf.op.target)
+    terms = math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
 
     def tiles(run: int) -> float:
         return channels * cheapest(channels, run, widths, target.vector_registers, run)[0]
 
     if stride(sketch.program, each.window, each.column) != 1:
-        short = columns < LONG * widths[0]
-        return (
-            COPIED * (tiles(rows * columns) if short else rows * tiles(columns)) + GATHERED * rows * columns
-        )
+        if columns >= LONG * widths[0]:
+            with suppress(NoSuchPlace):
+                step_of(each.leaf, each.window)
+                number = DTYPE_BYTES[sketch.program.buffer_of[each.window.array].dtype]
+                return rows * tiles(columns) + GATHERED * rows * _lines(sketch, each, number) / terms
+            return rows * (tiles(columns) + GATHERED * columns)  # panel by panel
+        far = _gathered_bytes(sketch, each) > target.cache_bytes
+        return tiles(rows * columns) + (GATHERED_FAR if far else GATHERED) * rows * columns
     try:
         run, _ = run_of(sketch, found)
     except NoSuchPlace:
         return rows * tiles(columns)
-    spatial = depths_of(each.leaf.op.target)
-    terms = math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
     return tiles(run) * (1 + COPYING / terms if run > rows * columns else 1)
+
+
+def _gathered_bytes(sketch: Sketch, each: Convolution) -> int:
+    """Bytes of what gathering.py gathers at once: a number for each term and each result of a channel."""
+    cells = math.prod(scope.size for scope in each.leaf.scopes) // each.size(each.channel)
+    return cells * DTYPE_BYTES[sketch.program.buffer_of[each.window.array].dtype]
 
 
 def _rows_at_once(sketch: Sketch, each: Convolution, tile: Tile) -> int:

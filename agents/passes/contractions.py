@@ -8,6 +8,7 @@ are output channels) and for window sums (a tile of one row).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
@@ -223,14 +224,16 @@ def tile_nests(
     tile: Tile,
     blocks: Provenance | None = None,
     dot: Provenance | None = None,
+    more: Sequence[Contraction] = (),
 ) -> None:
     """Tile a sum and what sets its result first, as one nest that sums in registers.
 
     ``blocks``: the scope over blocks of terms, where they are added one after the other. ``dot``: the scope
-    over the terms that each lane takes at once.
+    over the terms that each lane takes at once. ``more``: further terms of the same sum, cut off from it.
     """
     nests = [_nest(sketch, first, tile, blocks, None)] if first is not None else []
     nests.append(_nest(sketch, contraction, tile, blocks, dot))
+    nests += [_nest(sketch, each, tile, None, None) for each in more]
     inner = join_shared(sketch, nests)
     _accumulate(sketch, contraction.sum, inner, tile)
 

@@ -38,16 +38,20 @@ def gather_windows(sketch: Sketch, operation: Provenance) -> None:
     Where a move is refused, all stays as it was.
     """
     with sketch.attempt():
-        windows = _windows(sketch, operation)
+        windows = strided_windows(sketch, operation)
         if scope_of(sketch.program, sketch.path(windows.sum.columns)).size < LONG * windows.widths[0]:
             _as_one_run(sketch, windows)
             return
         rest = _in_panels(sketch, windows)
         while rest is not None:
-            rest = _in_panels(sketch, _windows(sketch, rest))
+            rest = _in_panels(sketch, strided_windows(sketch, rest))
 
 
-def _windows(sketch: Sketch, operation: Provenance) -> Windows:
+def strided_windows(sketch: Sketch, operation: Provenance) -> Windows:
+    """A sum over windows that step over columns, set apart with what sets its result first.
+
+    Raises NoSuchPlace where it is none.
+    """
     contraction = find(sketch, operation, strided=True)
     isolate(sketch, operation)
     first = initialisation(sketch, operation, contraction)

@@ -20,6 +20,7 @@ from agents.passes.matvec import run_along_rows
 from agents.passes.moments import sum_squares_by_blocks
 from agents.passes.next_product import ask_for_next_product
 from agents.passes.operand_blocks import block_operands
+from agents.passes.phases import separate_phases
 from agents.passes.pipelines import pipeline_rows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
@@ -50,6 +51,7 @@ def _by_structure(sketch: Sketch) -> None:
         use_fewer_products(sketch, provenance)
         channels_in_lanes(sketch, provenance)
         dense_rows(sketch, provenance)
+        separate_phases(sketch, provenance)
         gather_windows(sketch, provenance)
         scatter_in_tiles(sketch, provenance)
         run_along_rows(sketch, provenance)

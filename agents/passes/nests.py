@@ -1,4 +1,4 @@
-"""Nests of scopes, as passes shape them: an operation set apart, its scopes in an order, two nests joined."""
+"""Nests of scopes, as passes shape them: an operation set apart, its scopes in an order, nests joined."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def wrapped(sketch: Sketch, operation: Provenance) -> Provenance:
 
 
 def join_shared(sketch: Sketch, nests: list[list[Provenance]]) -> Provenance | None:
-    """Join two nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
+    """Join nests in the scopes that they share, or take one as it is; the innermost of these scopes."""
     shared = nests[0]
-    if len(nests) == 2:
-        if len(nests[0]) != len(nests[1]):
-            raise NoSuchPlace("The nests have not as many scopes to share.")
-        for one, other in zip(*nests, strict=True):
-            while sketch.path(other)[-1] - sketch.path(one)[-1] > 1:  # bring the initialisation to the sum
+    if any(len(nest) != len(shared) for nest in nests):
+        raise NoSuchPlace("The nests have not as many scopes to share.")
+    for nest in nests[1:]:
+        for one, other in zip(shared, nest, strict=True):
+            while sketch.path(other)[-1] - sketch.path(one)[-1] > 1:  # bring the first ones to the last
                 sketch.play("reorder", sketch.place(sketch.path(one)))
             sketch.play("join_scopes", sketch.place(sketch.path(one)))
     return shared[-1] if shared else None
