@@ -5,6 +5,7 @@ import math
 import random
 import subprocess
 import sys
+from importlib import import_module
 from textwrap import dedent
 
 import pytest
@@ -31,10 +32,9 @@ def words(line):
 @pytest.fixture(scope="module", autouse=True)
 def modules_of_torch():
     """Their import takes seconds: only where these tests run, not wherever they are collected."""
-    global torch, ir_encoder, pretraining, bag_of_tokens, encoder, Local
+    global torch, ir_encoder, pretraining, bag_of_tokens, encoder
     import torch
 
-    from agents.llm.local import Local
     from agents.perfllm import ir_encoder, pretraining
     from agents.perfllm.encoders import bag_of_tokens, encoder
 
@@ -156,6 +156,40 @@ def test_the_weights_are_small_and_were_trained(model):
     assert (ours[0] - ours[1]).norm() < (ours[0] - other[0]).norm()
 
 
+def test_our_encoder_needs_no_transformers(monkeypatch, model):
+    """Whose import takes six seconds of a processor."""
+    import agents.perfllm
+
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setattr(agents.perfllm, "ir_encoder", ir_encoder)  # put back behind the import
+    monkeypatch.delitem(sys.modules, "agents.perfllm.ir_encoder")
+    alone = import_module("agents.perfllm.ir_encoder")
+    assert alone is not ir_encoder
+    assert alone.load().state_dict().keys() == model.state_dict().keys()
+
+
+def test_a_saved_encoder_is_read_as_it_was_and_one_that_does_not_fit_is_told(model, tmp_path):
+    ir_encoder.save(model, tmp_path)
+    drawn = torch.get_rng_state()
+    again = ir_encoder.load(tmp_path)
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert again.config == model.config
+    for one, other in zip(model.state_dict().values(), again.state_dict().values(), strict=True):
+        assert other.dtype == torch.float32 and torch.equal(one, other)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"products": 8}))
+    with pytest.raises(ValueError, match="of other sizes"):
+        ir_encoder.load(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="cannot be read"):
+        ir_encoder.load(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ValueError, match="cannot be read"):
+        ir_encoder.load(tmp_path)
+
+
 def test_pretraining_goes_on_as_if_it_had_not_been_killed(tmp_path):
     walks = list(corpus.walks(7, 1, 6, names=["relu", "add"]))
     settings = pretraining.Settings(steps=4, walks=2, span=2, masked=1, counted=1, warmup=2)
@@ -264,6 +298,7 @@ def made(folder, kind: str, positions: int = 128):
     return str(folder)
 
 
+@pytest.mark.xdist_group("transformers")  # one process imports them
 @pytest.mark.parametrize(
     ("kind", "pooling"),
     [("encoder", "mean"), ("roberta", "mean"), ("decoder", "last"), ("decoder without a head", "last")],
@@ -283,8 +318,11 @@ def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, p
     assert not torch.allclose(first(programs), embedded) and first.identity != embed.identity
 
 
+@pytest.mark.xdist_group("transformers")  # one process imports them
 def test_a_model_of_transformers_plays(tmp_path, monkeypatch):
     """Weights drawn at random say nothing that is a move: it is told so, and plays at random."""
+    from agents.llm.local import Local
+
     monkeypatch.setenv("DOJO_HOME", str(tmp_path))
     folder = made(tmp_path / "tiny", "decoder", positions=4096)
     start = Game.new(kernels.get("softmax").program((6, 8)), "softmax", "6x8")
@@ -305,6 +343,7 @@ def test_a_model_of_transformers_plays(tmp_path, monkeypatch):
         asked.ask([{"role": "user", "content": "heap " * 5000}], 3, 60.0, bool)
 
 
+@pytest.mark.xdist_group("transformers")  # one process imports them
 def test_minilm_is_the_package_that_carries_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with monkeypatch.context() as without, pytest.raises(ValueError, match=r"install \"dojo\[minilm\]\""):

@@ -18,7 +18,6 @@ FAR = 8 << 10  # bytes of rows between what is worked on and what is asked for: 
 ROWS = 16  # between what is worked on and what is asked for, where a loop takes a piece of each
 SHORT = 512  # bytes of a piece; of longer ones the processor foresees most
 APART = 1 << 10  # bytes from piece to piece at least
-LINE = 64  # bytes of a cache's line
 LINES = 16  # written one after the other, of which the first and the last may be in part
 ROW_BYTES = 64 << 10  # a longer row would push out what it was asked for beside
 

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from agents.perfllm import ir_encoder
 from agents.perfllm.corpus import STRUCTURE, structure
 from agents.perfllm.lines import lines_of, vocabulary
 from agents.perfllm.settings import EncoderSettings
@@ -158,8 +159,6 @@ def encoder(settings: EncoderSettings | None = None, cached: bool = True) -> Enc
         return Encoder("counts 1", len(STRUCTURE), structure_counts, None)
     cache = cache_directory() / "embeddings.sqlite" if cached else None
     if settings.model == "ir":
-        from agents.perfllm import ir_encoder  # with transformers, whose import takes seconds
-
         folder = Path(settings.weights) if settings.weights else ir_encoder.WEIGHTS
         embed = ir_encoder.LineByLine(ir_encoder.load(folder))
         weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()

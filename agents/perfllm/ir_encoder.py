@@ -15,21 +15,21 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import PretrainedConfig, PreTrainedModel
-from transformers.utils.logging import disable_progress_bar
 
 from agents.perfllm import settings
 from agents.perfllm.lines import PAD, lines_of, values, vocabulary
-from dojo_core.bounded_json import read_json
+from dojo_core.bounded_json import NotJson, read_json, read_object
 from dojo_core.files import naming, write_text
 
 WEIGHTS = Path(settings.WEIGHTS)
+TENSORS = "model.safetensors"
 ROWS = (
     8  # of a batch, always: what a row becomes must not depend on how many others there are; few, to pad few
 )
@@ -38,30 +38,19 @@ KEPT = 200_000  # lines kept at most
 Line = tuple[tuple[int, ...], tuple[int, ...]]  # its tokens, and those of the scopes above it
 
 
-class IRConfig(PretrainedConfig):
+@dataclass(frozen=True)
+class IRConfig:
     """Sizes of the encoder. ``program_size`` is the embedding's."""
 
-    model_type = "dojo-ir"
-
-    def __init__(
-        self,
-        vocab_size: int = 0,
-        line_size: int = 96,
-        line_layers: int = 2,
-        program_size: int = 192,
-        program_layers: int = 2,
-        head_size: int = 32,
-        products: int = 48,
-        max_tokens: int = 64,
-        max_lines: int = 160,
-        **others: Any,
-    ) -> None:
-        super().__init__(**others)
-        self.vocab_size = vocab_size or len(vocabulary())
-        self.line_size, self.line_layers = line_size, line_layers
-        self.program_size, self.program_layers = program_size, program_layers
-        self.head_size, self.products = head_size, products
-        self.max_tokens, self.max_lines = max_tokens, max_lines
+    vocab_size: int = len(vocabulary())
+    line_size: int = 96
+    line_layers: int = 2
+    program_size: int = 192
+    program_layers: int = 2
+    head_size: int = 32
+    products: int = 48
+    max_tokens: int = 64
+    max_lines: int = 160
 
     @property
     def vector_size(self) -> int:
@@ -95,14 +84,20 @@ class _Layer(nn.Module):
         return out
 
 
-class IRModel(PreTrainedModel):
+def _draw_weights(module: nn.Module) -> None:
+    if isinstance(module, nn.Linear):
+        nn.init.normal_(module.weight, std=module.in_features**-0.5)
+        nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.Embedding):
+        nn.init.normal_(module.weight, std=0.02)
+
+
+class IRModel(nn.Module):
     """Token numbers of lines → vectors of lines → an embedding of the program."""
 
-    config_class = IRConfig
-    base_model_prefix = "ir"
-
     def __init__(self, config: IRConfig) -> None:
-        super().__init__(config)
+        super().__init__()
+        self.config = config
         line, program = config.line_size, config.program_size
         self.tokens = nn.Embedding(config.vocab_size, line, padding_idx=PAD)
         self.token_places = nn.Embedding(config.max_tokens, line)
@@ -123,14 +118,7 @@ class IRModel(PreTrainedModel):
         self.plain_counts = nn.Linear(width, program)
         self.line_products = nn.Linear(width, config.products)
         self.out = nn.Linear(4 * program + config.products, program)
-        self.post_init()
-
-    def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=module.in_features**-0.5)
-            nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=0.02)
+        self.apply(_draw_weights)
 
     def encode_tokens(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """ids [lines, tokens] → (states [lines, tokens, line size], vectors [lines, vector size])."""
@@ -263,25 +251,34 @@ def _by_length(lengths: Sequence[int], most: int) -> dict[int, list[int]]:
 
 
 def save(model: IRModel, folder: Path) -> None:
-    """Configuration, vocabulary and weights (half precision), as transformers keeps a model."""
+    """Sizes and vocabulary as JSON, weights as safetensors in half precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    disable_progress_bar()
     with naming(folder):
-        model.half().save_pretrained(folder)
+        save_file({name: tensor.half() for name, tensor in model.state_dict().items()}, folder / TENSORS)
+    write_text(folder / "config.json", json.dumps(asdict(model.config), indent=2) + "\n")
     write_text(folder / "vocabulary.json", json.dumps(vocabulary()) + "\n")
 
 
 def load(folder: Path = WEIGHTS) -> IRModel:
     """A saved model, in single precision. Raises ValueError with a sentence where it does not fit."""
-    if not (folder / "model.safetensors").exists():
+    if not (folder / TENSORS).exists():
         raise ValueError(f"There are no weights in {folder}: run dojo train-encoder --out {folder}.")
     words = folder / "vocabulary.json"
     if not words.exists() or read_json(words.read_bytes()) != list(vocabulary()):
         raise ValueError(f"The weights in {folder} are for another vocabulary: run dojo train-encoder.")
-    with safe_open(folder / "model.safetensors", "pt") as file:
-        names = set(file.keys())
-    if "token_sizes.weight" not in names:
+    try:
+        sizes = read_object((folder / "config.json").read_bytes())
+        tensors = load_file(folder / TENSORS)
+    except (OSError, NotJson, SafetensorError) as fault:
+        raise ValueError(
+            f"The weights in {folder} cannot be read ({fault}): run dojo train-encoder."
+        ) from fault
+    if "token_sizes.weight" not in tensors:
         raise ValueError(f"The weights in {folder} are of an earlier encoder: run dojo train-encoder.")
-    disable_progress_bar()
-    model: IRModel = IRModel.from_pretrained(folder, local_files_only=True, dtype=torch.float32)
+    with torch.random.fork_rng(devices=[]):  # what others draw does not hang on a model that is loaded
+        model = IRModel(IRConfig(**{f.name: sizes[f.name] for f in fields(IRConfig) if f.name in sizes}))
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as fault:
+        raise ValueError(f"The weights in {folder} are of other sizes: run dojo train-encoder.") from fault
     return model

@@ -23,6 +23,7 @@ from agents.perfllm.across import features
 from agents.perfllm.across.features import BUCKETS, Bag
 from agents.perfllm.across.guides import Actions
 from agents.perfllm.adam import Adam
+from agents.perfllm.ir_encoder import LineByLine, load
 from agents.trail import Trail
 from dojo_core.program.tree import Program
 
@@ -127,8 +128,6 @@ class LineReader(nn.Module):
 
     def __init__(self, size: int = 48) -> None:
         super().__init__()
-        from agents.perfllm.ir_encoder import LineByLine, load
-
         # Held outside the module's parameters: its weights come with the Dojo, and stay as they are.
         self._lines = [LineByLine(load())]
         vector = self._lines[0].line_size
