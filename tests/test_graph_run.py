@@ -130,10 +130,10 @@ out y1
 x1 f32 [6, 8] heap
 x2 f32 [8, 32] heap
 y1 f32 [6, 32] heap
-px2 f32 [2:N, 3:N, 8, 16] stack
-2:p 3 8 16:v px2[{0},{1},{2},{3}] = x2[{2},{0}*16+{3}]
-| | 2 16:v y1[{1}*2+{2},{0}*16+{3}] = 0
-| | 2 8 16:v y1[{1}*2+{2},{0}*16+{4}] += x1[{1}*2+{2},{3}]*px2[{0},{1},{3},{4}]
+px2 f32 [8:N, 3:N, 8, 4] stack
+8:p 3 8 4:v px2[{0},{1},{2},{3}] = x2[{2},{0}*4+{3}]
+| | 2 4:v y1[{1}*2+{2},{0}*4+{3}] = 0
+| | 2 8 4:v y1[{1}*2+{2},{0}*4+{4}] += x1[{1}*2+{2},{3}]*px2[{0},{1},{3},{4}]
 """
 
 
@@ -149,13 +149,13 @@ def test_a_weight_is_packed_once() -> None:
     """All panels at once, and one for the three groups of rows, which all read the same."""
     parts = hoisted(parse(PACKING), ["x2"])
     assert parts is not None and parts.once.text == (
-        "kernel matmul\nin x2\nout px2\nx2 f32 [8, 32] heap\npx2 f32 [2, 8, 16] heap\n"
-        "2:p 3 8 16:v px2[{0},{2},{3}] = x2[{2},{0}*16+{3}]\n"
+        "kernel matmul\nin x2\nout px2\nx2 f32 [8, 32] heap\npx2 f32 [8, 8, 4] heap\n"
+        "8:p 3 8 4:v px2[{0},{2},{3}] = x2[{2},{0}*4+{3}]\n"
     )
     assert parts.each_run.text == (
-        "kernel matmul\nin x1, px2\nout y1\nx1 f32 [6, 8] heap\npx2 f32 [2, 8, 16] heap\n"
-        "y1 f32 [6, 32] heap\n2:p 3 2 16:v y1[{1}*2+{2},{0}*16+{3}] = 0\n"
-        "| | 2 8 16:v y1[{1}*2+{2},{0}*16+{4}] += x1[{1}*2+{2},{3}]*px2[{0},{3},{4}]\n"
+        "kernel matmul\nin x1, px2\nout y1\nx1 f32 [6, 8] heap\npx2 f32 [8, 8, 4] heap\n"
+        "y1 f32 [6, 32] heap\n8:p 3 2 4:v y1[{1}*2+{2},{0}*4+{3}] = 0\n"
+        "| | 2 8 4:v y1[{1}*2+{2},{0}*4+{4}] += x1[{1}*2+{2},{3}]*px2[{0},{3},{4}]\n"
     )
     m = Drawn()
     x, w, v = m.input("x", 6, 8), m.weight("w", 8, 32), m.weight("v", 8, 32)
@@ -180,11 +180,11 @@ def test_a_padded_copy_is_made_once() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        PACKING.replace(" = x2", " = exp(x2").replace("{0}*16+{3}]\n", "{0}*16+{3}])\n", 1),  # no copy
-        PACKING.replace("x2[{2},{0}*16+{3}]", "x1[{1},{2}]"),  # of no constant
+        PACKING.replace(" = x2", " = exp(x2").replace("{0}*4+{3}]\n", "{0}*4+{3}])\n", 1),  # no copy
+        PACKING.replace("x2[{2},{0}*4+{3}]", "x1[{1},{2}]"),  # of no constant
         PACKING.replace("stack", "register"),
-        PACKING.replace("[2:N, 3:N, 8, 16]", "[8, 16]").replace("px2[{0},{1},", "px2["),  # one place for all
-        PACKING.replace("x2[{2},{0}*16+{3}]", "x2[{2},{0}+{1}+{3}]"),  # of which each element has many
+        PACKING.replace("[8:N, 3:N, 8, 4]", "[8, 4]").replace("px2[{0},{1},", "px2["),  # one place for all
+        PACKING.replace("x2[{2},{0}*4+{3}]", "x2[{2},{0}+{1}+{3}]"),  # of which each element has many
     ],
 )
 def test_what_is_not_a_copy_of_constants_alone_is_left_to_each_run(text: str) -> None:

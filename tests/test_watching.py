@@ -253,6 +253,10 @@ def test_a_recording_plays_at_its_pace_and_rests_at_its_end() -> None:
     assert not player.moved(5, 5, play=True).playing(5)
     moved = player.moved(2, 5, play=True)
     assert moved.playing(5) and moved.now(5) == 2
+    ended = replace(player, at=5, since=0.0)
+    assert ended.told(on=True, total=5).playing(5) and ended.told(on=True, total=5).at == 1
+    late = ended.told(on=False, total=5)  # Pause, pressed as it ended
+    assert late.at == 5 and not late.playing(5)
 
 
 def test_the_recordings_that_come_along_are_whole(tmp_path) -> None:

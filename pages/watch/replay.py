@@ -47,6 +47,12 @@ class Player:
         going = self.playing(total) if play is None else play
         return replace(self, at=min(total, max(1, at)), since=time.monotonic() if going else None)
 
+    def told(self, on: bool, total: int) -> Player:
+        """Goes on, at its end from the beginning, or rests. Told by what was pressed: a press that comes
+        when it has just ended is still to rest."""
+        at = self.now(total)
+        return self.moved(1 if on and at >= total else at, total, play=on)
+
 
 @st.cache_data(show_spinner=False, max_entries=16, ttl=30)
 def recording_named(name: str) -> Recording | None:
@@ -92,9 +98,8 @@ def show(recordings: Sequence[Recording], key: str = "") -> None:
         player: Player = state.watch_player
         at = player.now(total)
         match action.get("kind"), action:
-            case "replay_play", _:
-                again = at >= total and not player.playing(total)
-                state.watch_player = player.moved(1 if again else at, total, play=not player.playing(total))
+            case "replay_play", {"on": bool(on)}:
+                state.watch_player = player.told(on, total)
                 _follow()
             case "replay_step", {"by": int(by)}:
                 state.watch_player = player.moved(at + by, total, play=False)

@@ -236,7 +236,7 @@ class Lane {
 class Replay {
   constructor(stage) {
     const send = (kind, more = {}) => stage.send({ kind, ...more });
-    this.play = el("button", { type: "button", class: "primary", onclick: () => send("replay_play") });
+    this.play = el("button", { type: "button", class: "primary", onclick: () => stage.play() });
     this.slider = el("input", { type: "range", min: 0, "aria-label": "Place in the recording",
       onchange: () => send("replay_at", { at: Number(this.slider.value) }) });
     this.pace = el("select", { "aria-label": "Seconds for each step", onchange: () => send("replay_pace", { pace: Number(this.pace.value) }) },
@@ -294,6 +294,10 @@ class Stage {
     for (const lane of lanes) this.lanes.get(lane.id).update(lane);
   }
 
+  play() { // what the button says, whatever has come to an end meanwhile
+    this.send({ kind: "replay_play", on: !this.component.data.replay.playing });
+  }
+
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.composedPath()[0];
@@ -304,7 +308,7 @@ class Stage {
       if (kind) this.send({ kind: "all", does: kind });
     };
     const keys = replay
-      ? { " ": () => this.send({ kind: "replay_play" }), ArrowRight: () => this.send({ kind: "replay_step", by: 1 }),
+      ? { " ": () => this.play(), ArrowRight: () => this.send({ kind: "replay_step", by: 1 }),
           ArrowLeft: () => this.send({ kind: "replay_step", by: -1 }) }
       : { " ": () => all("pause", "go_on"), ArrowRight: () => all("step") };
     const act = keys[event.key];
