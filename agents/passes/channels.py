@@ -28,7 +28,7 @@ from agents.passes.gathering import LONG
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import turn_in_squares
 from agents.passes.phases import step_of
-from agents.passes.structure import depths_of, only, scope_of, stride, uses, widths_for
+from agents.passes.structure import LINE, depths_of, only, scope_of, stride, uses, widths_for
 from agents.passes.threads import BALANCED, balance
 from agents.passes.tiles import Tile, cheapest, tile_cycles
 from dojo_core.moves.places import NoSuchPlace, fresh_name
@@ -49,7 +49,6 @@ LAID_OUT, LAID_FAR = 1.0, 20.0
 FETCHED = 5.0  # half cycles for a line of a cache that comes from the next one
 REST = 1.2  # times the cycles of its own code that a rest of the columns takes
 MOST_COLUMNS = 28  # of a tile
-LINE = 64  # bytes of a cache's line
 ROOM = 8  # of a core's cache, the share for results before they are turned
 FEW_ROWS = 8  # of a tile: where there are fewer, its weights come by too fast for the second cache
 FEWEST = 4  # tiles of a row that make up for taking sums from a cache and back

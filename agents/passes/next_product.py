@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agents.passes.structure import depths_of, only, uses
+from agents.passes.structure import LINE, depths_of, only, uses
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Program
 from dojo_core.recipes import Sketch
 
-LINE = 64  # bytes of a cache's line
 MOST_ROWS = 16  # of an operand for each tile
 MOST_LINES = 4  # of a row for each panel
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from agents.passes.nests import shared_scopes
-from agents.passes.next_product import LINE
-from agents.passes.structure import from_memory, stride, uses, widths_for
+from agents.passes.structure import LINE, from_memory, stride, uses, widths_for
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.target import Target

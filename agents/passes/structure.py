@@ -13,6 +13,7 @@ from dojo_core.program.target import Target, lanes_of
 from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
 
 T = TypeVar("T")
+LINE = 64  # bytes of a cache's line
 OWN_CACHES = 3  # times the cores' caches: more data than that streams
 
 
