@@ -354,7 +354,7 @@ def test_words_that_are_kept_write_over_nothing():
     assert len(cleaned("x" * 100_000)) < 5_000 and cleaned("x" * 100_000 + "MOVE: 1").endswith("MOVE: 1")
 
 
-def test_a_question_fits_what_a_model_reads():
+def test_a_asked_firstfits_what_a_model_reads():
     program = kernels.get("swiglu").program((1, 256, 4096, 448))
     legal = legal_moves(program)
     shown = View("swiglu", "cpu", "reassoc", program, 0, 1.0, 1.0, (), listed(legal, 80), len(legal), {})
@@ -383,8 +383,9 @@ def test_words_tokens_and_cost_are_shown_on_watch(monkeypatch):
     stop, tried = drawn["considered"]
     assert (stop["decision"], stop["words"]) == ("stop", "<b>Because.</b> MOVE: stop")
     assert (tried["decision"], tried["words"]) == ("tried", "Why not.\nMOVE: 6")
-    row = next(row for row in drawn["log"] if row["move"] == "+ join_scopes m@0")
-    assert row["about"] == "1 move.\nWhy not.\nMOVE: 6"
+    row = next(row for row in drawn["log"] if row["about"] == "1 move.\nWhy not.\nMOVE: 6")
+    _, asked_first = server.asked[0]["messages"]
+    assert f"  6. {row['move'].removeprefix('+ ')}\n" in asked_first["content"]
 
 
 def test_a_folder_without_a_model_is_told_so(tmp_path: Path):

@@ -250,15 +250,9 @@ def test_a_product_of_blocks_reads_them_exactly_everywhere():
     outputs, fault = emulate(code_of(program), pool.inputs)
     assert not fault
     places.append({n: to_double(v, program.buffer_of[n].dtype) for n, v in outputs.items()})
-    lanes = cpu().vector_widths["f32"][0]
-    vectors = program
-    for array, move in (
-        ("p", "split_scope"),
-        ("t", "split_scope"),
-        ("q", "split_scope"),
-        ("c", "split_scope"),
-    ):
-        vectors = apply(vectors, f"{move} {array}@1 {lanes}")
+    vectors, widths = program, cpu().vector_widths
+    for array, lanes in (*((name, widths["f32"][0]) for name in "ptq"), ("c", widths["u4"][-1])):
+        vectors = apply(vectors, f"split_scope {array}@1 {lanes}")
         vectors = apply(vectors, f"vectorize {array}@2")
     places.append(run_program(vectors, given))
     for got in places:
@@ -315,8 +309,8 @@ def test_without_saturation_a_choice_stands_behind_a_conversion(dtype, least, ov
 
 
 def test_numbers_that_a_dtype_has_are_copied_in_vectors_too():
-    lanes = cpu().vector_widths["f8e5m2"][0]
     for dtype, number in (("f8e5m2", "-inf"), ("f8e4m3fn", "448"), ("i4", "-8"), ("u2", "3")):
+        lanes = cpu().vector_widths[dtype][0]
         at = f"[{{0}}*{lanes}+{{1}}]"
         body = f"2 {lanes}:v y{at} = {number}"
         program = parse(kernel(body, f"x f32 [4] heap\ny {dtype} [{2 * lanes}] heap"))
