@@ -26,7 +26,7 @@ from dojo_core.recipes import Sketch
 from dojo_core.targets.registry import target as target_named
 
 PASS = "heuristic"
-SHARE = 0.15  # of the neighbours, those that come from the pass; of the rest each is an edit
+SHARE = 0.05  # of the neighbours, those that come from the pass, which takes as long as some edits
 LACKS = 0.4  # of the changes to a machine, those to what it lacks; of the rest each is to a limit
 # A limit's multiples that are tried. Of registers some are set aside for what a tile reads.
 LIMITS = {
