@@ -60,17 +60,18 @@ class MeasurersTiming:
         unknown = no_clock(workload.target)
         if unknown:
             return [Measurement(p.hash, "", "refused", unknown) for p in programs]
-        target = workload.target
-        if target not in self._timings:
-            self._timings[target] = MeasurerTiming(self._measurers.of(target), self._player)
-        return self._timings[target].measure(workload, programs, lines, effort, cancelled)
+        measurer = self._measurers.of(workload.target)
+        timing = self._timings.get(workload.target)
+        if timing is None or timing.measurer is not measurer:  # another one, since they were closed meanwhile
+            timing = self._timings[workload.target] = MeasurerTiming(measurer, self._player)
+        return timing.measure(workload, programs, lines, effort, cancelled)
 
 
 class MachineTiming(MeasurersTiming):
     """The clocks of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
     another target than the measurer's on that one's own.
 
-    A candidate whose first run takes more than 3 times the best known is run no more.
+    Candidates take turns with the fastest one known; one that is hopeless beside it is run no more.
     """
 
     def __init__(self, measurer: Measurer, player: str) -> None:
@@ -91,12 +92,13 @@ class MeasurerTiming:
     A machine may be half as fast from one minute to the next, and programs that were timed hours apart are to
     be told apart by some percent. So each takes turns with the fastest one known, as far as it is not
     hopeless, and its ``seconds`` are that one's by the median of their ratios: all are on one scale, whatever
-    the minute. Another takes its place where the turns leave no doubt that it is faster: else the luckiest of
-    each batch would, and the scale would slide.
+    the minute, that of the first one's time, and with ``Effort.FINAL`` of the present minute. A run that goes
+    on begins a new scale. Another takes its place where the turns leave no doubt that it is faster: else the
+    luckiest of each batch would, and the scale would slide.
     """
 
     def __init__(self, measurer: TargetMeasurer, player: str) -> None:
-        self._measurer, self._player = measurer, player
+        self.measurer, self._player = measurer, player
         self._incumbents: dict[tuple[str, str], _Incumbent] = {}  # by start program and policy
 
     def measure(
@@ -109,7 +111,7 @@ class MeasurerTiming:
     ) -> list[Measurement]:
         key = workload.start.hash, workload.policy
         incumbent = self._incumbents.get(key)
-        measured = self._measurer.measure(
+        measured = self.measurer.measure(
             workload,
             programs,
             effort,
