@@ -16,7 +16,8 @@ from agents.perfllm.across import weights
 from agents.perfllm.settings import VARIANTS, Settings
 from agents.search.cost_model import CostModel, Ranking, listening, load, model_file, ranked
 from agents.search.methods import annealing, sampling, uniform
-from agents.search.neighbours import Neighbour, edge, edit
+from agents.search.neighbours import Neighbour, edge
+from agents.search.restarts import Restarts
 from agents.trail import Trail
 from dojo_core import plugins
 from dojo_core.extras import need
@@ -34,33 +35,42 @@ Method = Callable[[Task, Budget, random.Random, list[Trail], Neighbour], Proposa
 
 @dataclass(frozen=True)
 class Search:
-    """A method over a structure."""
+    """A method over edges, or over ``lines``."""
 
     name: str
     about: str
     method: Method
-    next_to: Neighbour
+    lines: bool = False
 
-    def start(self, task: Task) -> list[Trail]:
-        trail = Trail.at(task.game)
-        return [trail] if self.next_to is edge else [trail.played(pass_moves(task.game, "heuristic")), trail]
+    @property
+    def version(self) -> str:
+        """Runs of another version are other runs."""
+        return "2" if self.lines else ""
+
+    def begin(self, task: Task) -> tuple[list[Trail], Neighbour]:
+        """Where it begins, and what is next to a line."""
+        if not self.lines:
+            return [Trail.at(task.game)], edge
+        restarts = Restarts(task)
+        return restarts.start(), restarts.next_to
 
     def agent(self) -> Agent:
         def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
-            return self.method(task, budget, rng, self.start(task), self.next_to)
+            return self.method(task, budget, rng, *self.begin(task))
 
-        return Agent(self.name, self.about, strategy)
+        return Agent(self.name, self.about, strategy, self.version)
 
     def guided(self, model: CostModel) -> Agent:
         """The same search, measuring what a cost model picks."""
 
         def strategy(task: Task, budget: Budget, rng: random.Random) -> Proposals:
             ranking = Ranking(model)
-            proposals = self.method(task, budget, rng, self.start(task), ranked(self.next_to, ranking))
+            start, next_to = self.begin(task)
+            proposals = self.method(task, budget, rng, start, ranked(next_to, ranking))
             return listening(proposals, ranking)
 
         about = f"{self.about}; a cost model picks what is measured"
-        return Agent(self.name + MODEL, about, strategy, version=model.digest)
+        return Agent(self.name + MODEL, about, strategy, version=self.version + model.digest)
 
 
 def _learning(settings: Settings) -> Strategy:
@@ -88,12 +98,12 @@ MODEL = "+model"  # a search's name with this behind it: guided by the cost mode
 SEARCHES = {
     each.name: each
     for each in (
-        Search("random-edges", "a random legal move from any program seen", uniform, edge),
-        Search("random-lines", "a random edit of any line seen", uniform, edit),
-        Search("sampling-edges", "a legal move from a program seen, rather a fast one", sampling, edge),
-        Search("sampling-lines", "an edit of a line seen, rather a fast one", sampling, edit),
-        Search("annealing-edges", "simulated annealing over legal moves", annealing, edge),
-        Search("annealing-lines", "simulated annealing over edits of the heuristic's line", annealing, edit),
+        Search("random-edges", "a random legal move from any program seen", uniform),
+        Search("random-lines", "a random edit of any line seen", uniform, True),
+        Search("sampling-edges", "a legal move from a program seen, rather a fast one", sampling),
+        Search("sampling-lines", "an edit of a line seen, rather a fast one", sampling, True),
+        Search("annealing-edges", "simulated annealing over legal moves", annealing),
+        Search("annealing-lines", "simulated annealing over edits of the heuristic's line", annealing, True),
     )
 }
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import Protocol
 
 from dojo_core.measure.clock import TargetMeasurer
 from dojo_core.measure.measurement import Effort, Measurement, Workload
+from dojo_core.measure.speed import in_turns
 from dojo_core.program.tree import Node, Op, Program
 from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.measurers import Measurers
@@ -44,6 +47,7 @@ class MeasurersTiming:
 
     def __init__(self, measurers: Measurers, player: str) -> None:
         self._measurers, self._player = measurers, player
+        self._timings: dict[str, MeasurerTiming] = {}  # by target
 
     def measure(
         self,
@@ -56,7 +60,10 @@ class MeasurersTiming:
         unknown = no_clock(workload.target)
         if unknown:
             return [Measurement(p.hash, "", "refused", unknown) for p in programs]
-        timing = MeasurerTiming(self._measurers.of(workload.target), self._player)
+        measurer = self._measurers.of(workload.target)
+        timing = self._timings.get(workload.target)
+        if timing is None or timing.measurer is not measurer:  # another one, since they were closed meanwhile
+            timing = self._timings[workload.target] = MeasurerTiming(measurer, self._player)
         return timing.measure(workload, programs, lines, effort, cancelled)
 
 
@@ -64,18 +71,35 @@ class MachineTiming(MeasurersTiming):
     """The clocks of this machine: compiled, verified, timed, kept in the measurer's records; of programs for
     another target than the measurer's on that one's own.
 
-    A candidate whose first run takes more than 3 times the best known is run no more.
+    Candidates take turns with the fastest one known; one that is hopeless beside it is run no more.
     """
 
     def __init__(self, measurer: Measurer, player: str) -> None:
         super().__init__(Measurers(measurer.records, **{measurer.target: measurer}), player)
 
 
+@dataclass(frozen=True)
+class _Incumbent:
+    """The fastest program of a workload so far, and its seconds on the scale of the first."""
+
+    program: Program
+    seconds: float
+
+
 class MeasurerTiming:
-    """The clock of one target, by a measurer of it."""
+    """The clock of one target, by a measurer of it.
+
+    A machine may be half as fast from one minute to the next, and programs that were timed hours apart are to
+    be told apart by some percent. So each takes turns with the fastest one known, as far as it is not
+    hopeless, and its ``seconds`` are that one's by the median of their ratios: all are on one scale, whatever
+    the minute, that of the first one's time, and with ``Effort.FINAL`` of the present minute. A run that goes
+    on begins a new scale. Another takes its place where the turns leave no doubt that it is faster: else the
+    luckiest of each batch would, and the scale would slide.
+    """
 
     def __init__(self, measurer: TargetMeasurer, player: str) -> None:
-        self._measurer, self._player = measurer, player
+        self.measurer, self._player = measurer, player
+        self._incumbents: dict[tuple[str, str], _Incumbent] = {}  # by start program and policy
 
     def measure(
         self,
@@ -85,7 +109,9 @@ class MeasurerTiming:
         effort: Effort,
         cancelled: Callable[[], bool],
     ) -> list[Measurement]:
-        return self._measurer.measure(
+        key = workload.start.hash, workload.policy
+        incumbent = self._incumbents.get(key)
+        measured = self.measurer.measure(
             workload,
             programs,
             effort,
@@ -93,7 +119,33 @@ class MeasurerTiming:
             player=self._player,
             lines=lines,
             fresh=effort is Effort.FINAL,
+            against=incumbent.program if incumbent else None,
         )
+        if incumbent is not None and effort is Effort.FINAL:  # what is told at last is of this minute
+            again = next((m for m in measured if m.program_hash == incumbent.program.hash), None)
+            if again is not None and again.seconds is not None:
+                incumbent = replace(incumbent, seconds=again.seconds)
+        if incumbent is not None:
+            measured = [_on_scale(m, incumbent) for m in measured]
+        for program, m in zip(programs, measured, strict=True):
+            if m.status != "ok" or m.seconds is None or not m.verified:
+                continue
+            if incumbent is None or (m.seconds < incumbent.seconds and _surely_faster(m)):
+                incumbent = _Incumbent(program, m.seconds)
+        if incumbent is not None:
+            self._incumbents[key] = incumbent
+        return measured
+
+
+def _on_scale(measurement: Measurement, incumbent: _Incumbent) -> Measurement:
+    """A measurement with the seconds that its turns with the incumbent tell, if it had any."""
+    if not measurement.ratios or measurement.program_hash == incumbent.program.hash:
+        return measurement
+    return replace(measurement, seconds=incumbent.seconds / median(measurement.ratios))
+
+
+def _surely_faster(measurement: Measurement) -> bool:
+    return len(measurement.ratios) > 1 and in_turns(measurement.ratios).verdict == "faster"
 
 
 class TableTiming:

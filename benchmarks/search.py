@@ -24,6 +24,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from agents.players import agent_named
 from benchmarks import plateaus
 from benchmarks.commands import dojo
 from dojo_core.measure.places import data_directory
@@ -88,7 +89,8 @@ def pack(folder: Path, agents: Sequence[str], budget: int) -> None:
         for log in sorted((data_directory() / "runs").glob("*.jsonl")):
             lines = log.read_text().splitlines()
             head, last = json.loads(lines[0]), json.loads(lines[-1])
-            if head["agent"] in agents and head["evaluations"] == budget and last.get("done"):
+            played = any(head["agent"] in (name, f"{name}-{agent_named(name).version}") for name in agents)
+            if played and head["evaluations"] == budget and last.get("done"):
                 file.write("\n".join(lines) + "\n")
                 packed += 1
     print(f"Packed the logs of {packed} runs.")
