@@ -103,7 +103,7 @@ SEARCHES = {
         Search("sampling-edges", "a legal move from a program seen, rather a fast one", sampling),
         Search("sampling-lines", "an edit of a line seen, rather a fast one", sampling, True),
         Search("annealing-edges", "simulated annealing over legal moves", annealing),
-        Search("annealing-lines", "simulated annealing over edits of the heuristic's line", annealing, True),
+        Search("annealing-lines", "simulated annealing over edits of known lines", annealing, True),
     )
 }
 
