@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dojo_core import parse
+from dojo_core import kernels, parse
 from dojo_core.cli import app
 from dojo_core.codegen.code import Code, NotGeneratable, Parameter
 from dojo_core.measure import process
@@ -23,6 +23,8 @@ from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.evidence import keep, load
 from dojo_core.measure.exclusive import measuring
+from dojo_core.measure.judgement import judgements
+from dojo_core.measure.limits import SETS
 from dojo_core.measure.load import load_is_told
 from dojo_core.measure.machine import Machine, this_machine
 from dojo_core.measure.pool import make_pool, tolerance
@@ -30,8 +32,11 @@ from dojo_core.measure.process import WorkerFault, WorkerProcess, WorkerStopped
 from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Trials
+from dojo_core.measure.worker import Prepared
+from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
 from dojo_core.system import is_x86
+from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
 from tests.homes import with_objects
 from tests.waiting import wait_until
@@ -492,6 +497,17 @@ measure(measurer, ENDLESS)
     parent.kill()
     parent.wait()
     wait_until(lambda: not alive(worker))
+
+
+def test_runs_rotate_among_sets_of_inputs_whose_scalars_are_the_same() -> None:
+    start = kernels.get("axpy").program((4096,))
+    code = generate(start)
+    judged = judgements(start.text, code.parameters, 0, input_sets(start, "reassoc"), None)
+    prepared = Prepared(code.parameters, judged, last_level=1 << 30, second_level=0)
+    assert len(prepared.sets) == SETS
+    of_scalar = [p.shape for p in code.parameters].index(())
+    scalars = {bytes(memoryview(buffers[of_scalar])) for buffers in prepared.sets}
+    assert scalars == {judged[0].pool.inputs[code.parameters[of_scalar].name].tobytes()}
 
 
 def test_special_values_are_in_the_inputs_and_in_the_references() -> None:

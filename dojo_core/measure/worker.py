@@ -105,8 +105,11 @@ class Prepared:
         """Fill an input of a set with random numbers only: adversarial rows overwritten by other rows, all
         shifted by some rows."""
         array = self.pool.inputs[name]
-        shift = 7 * number % len(array) if array.ndim else 0
-        stored[shift:] = array[: len(array) - shift] if array.ndim else array
+        if not array.ndim:
+            stored[...] = array
+            return
+        shift = 7 * number % len(array)
+        stored[shift:] = array[: len(array) - shift]
         if shift:
             stored[:shift] = array[-shift:]
         planted = self.pool.adversarial.get(name, [])
