@@ -65,9 +65,8 @@ class Fold:
     name: str
     left_out: tuple[str, ...]
 
-    @property
-    def learned_on(self) -> tuple[str, ...]:
-        return tuple(k for of in listed().values() for k in of if k not in self.left_out)
+    def learned_on(self, target: str) -> tuple[str, ...]:
+        return tuple(k for of in listed(target).values() for k in of if k not in self.left_out)
 
 
 def folds() -> dict[str, Fold]:
@@ -125,7 +124,7 @@ def shipped(options: argparse.Namespace, timing: Timing) -> str:
     for entry in loop.events():
         print(told(entry), flush=True)
     command = (
-        f"python -m benchmarks.carryover ship --folds {name} --training-seeds {training} --shapes "
+        f"python -m benchmarks.carryover ship --target {options.target} --folds {name} --training-seeds {training} --shapes "
         f"{options.shapes} --blind {options.blind} --guided {options.guided} --rounds {options.rounds}"
     )
     experts = {key: _expert(game_of(*key, options.target), timing) for key in loop.plan.problems}
@@ -136,7 +135,7 @@ def shipped(options: argparse.Namespace, timing: Timing) -> str:
 
 def loop_of(fold: Fold, training: int, options: argparse.Namespace, timing: Timing) -> Loop:
     """A fold's loop with one training seed, its folder under ``--work``."""
-    kernels = fold.learned_on
+    kernels = fold.learned_on(options.target)
     if options.kernels:
         kernels = tuple(random.Random(training).sample(kernels, options.kernels))
     plan = Plan.of(
@@ -187,7 +186,7 @@ def _tried(
     fold: Fold, training: int, loop: Loop, options: argparse.Namespace, timing: Timing
 ) -> Iterator[Run]:
     """Every player on every kernel of a fold; seeds in the outer loop, so that a part of it tells of all."""
-    shapes = {kernel: s[0] for of in listed().values() for kernel, s in of.items()}
+    shapes = {kernel: s[0] for of in listed(options.target).values() for kernel, s in of.items()}
     known = {_identity(run) for run in read(options.out)}
     policy, kinds = loop.policy(), Kinds(line.moves for line in loop.taught())
     guides: dict[str, Guide | None] = {

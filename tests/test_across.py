@@ -24,6 +24,7 @@ from agents.timing import CountTiming
 from agents.trail import Trail
 from benchmarks.carryover import folds
 from benchmarks.carryover_card import BEGIN, END, card, ship
+from dojo_core import kernels
 from dojo_core.game import Step
 from dojo_core.moves.notation import parse_move
 from dojo_core.program.tree import Program
@@ -106,6 +107,16 @@ def test_minimising_drops_what_made_nothing_faster() -> None:
     left: Trail = ended.value.value
     assert [step.move.name for step in left.steps] == ["unroll"]
     assert mul.seconds([left]) <= [cost]
+
+
+@pytest.mark.parametrize(("alike", "left"), [(1.005, 1), (1.02, 0)])
+def test_a_move_is_dropped_that_gains_less_than_times_can_tell(alike: float, left: int) -> None:
+    trail = problem().start.played([parse_move("unroll z@1")])
+    search = minimised(trail, 1.0, random.Random(0), alike)
+    assert [len(each.steps) for each in next(search)] == [0]
+    with pytest.raises(StopIteration) as ended:
+        search.send([1.01])
+    assert len(ended.value.value.steps) == left
 
 
 def test_moves_of_another_kernel_are_played_at_places_like_theirs() -> None:
@@ -273,9 +284,22 @@ def test_costs_are_kept_as_they_come(tmp_path: Path) -> None:
     assert len(Costs(path)) == 3
 
 
+def test_what_is_measured_learns_on_the_same_kernels_as_what_is_counted_in_larger_shapes() -> None:
+    counted, measured = listed("snitch"), listed("cpu")
+    assert [list(of) for of in counted.values()] == [list(of) for of in measured.values()]
+    for family, of in measured.items():
+        for kernel, shapes in of.items():
+            of_kernel = kernels.get(kernel)
+            small, large = (
+                [of_kernel.bytes(of_kernel.shape(shape)) for shape in each]
+                for each in (counted[family][kernel], shapes)
+            )
+            assert max(small) < min(large)
+
+
 def test_folds_leave_out_every_kernel_once_in_each_scheme() -> None:
-    known = sorted(kernel for of in listed().values() for kernel in of)
+    known = sorted(kernel for of in listed("snitch").values() for kernel in of)
     for scheme in ("by_kernel", "by_family"):
         assert sorted(k for fold in folds().values() if fold.scheme == scheme for k in fold.left_out) == known
     for fold in folds().values():
-        assert not set(fold.left_out) & set(fold.learned_on)
+        assert not set(fold.left_out) & set(fold.learned_on("snitch"))

@@ -186,11 +186,11 @@ def _train_library(
     """Rounds of teachers and a policy, on kernels of the library's list."""
     from agents.perfllm.across.loop import Loop, Plan, listed, told  # with torch, whose import takes seconds
 
-    known = [kernel for of in listed().values() for kernel in of]
+    on = target or DEFAULT_TARGET
+    known = [kernel for of in listed(on).values() for kernel in of]
     unknown = [name for name in names if name not in known]
     if unknown:
         raise Failure(f"The library's list has no {unknown[0]}: it has {', '.join(known)}.")
-    on = target or DEFAULT_TARGET
     untimed = "" if counting else no_clock(on, "count operations instead (--count)")
     if untimed:
         raise Failure(untimed)

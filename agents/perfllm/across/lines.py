@@ -176,13 +176,15 @@ def _name(argument: Place | str) -> str:
     return argument.array if isinstance(argument, Place) else argument
 
 
-def minimised(trail: Trail, cost: float, rng: random.Random) -> Generator[list[Trail], Costs, Trail]:
+def minimised(
+    trail: Trail, cost: float, rng: random.Random, alike: float = NOTHING
+) -> Generator[list[Trail], Costs, Trail]:
     """The line without the moves whose removal costs nothing: what is left is what made the program fast.
 
     Moves that named what a dropped one made are mended or go with it. Proposes lines and hears what they
-    cost, as a strategy does; ``cost`` is the line's own.
+    cost, as a strategy does; ``cost`` is the line's own, and ``alike`` how many times it still counts as it.
     """
-    most = NOTHING * cost
+    most = alike * cost
     at = len(trail.steps)
     while at > 0:
         at -= 1

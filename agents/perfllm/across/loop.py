@@ -22,7 +22,7 @@ from typing import Any
 from agents.agent import Proposals
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Guide, kind_of
-from agents.perfllm.across.lines import minimised
+from agents.perfllm.across.lines import NOTHING, minimised
 from agents.perfllm.across.policy import Example, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
 from agents.perfllm.across.saved import load, parsed, save
@@ -35,21 +35,24 @@ from dojo_core.files import naming, write_text
 from dojo_core.game import Game
 from dojo_core.moves.notation import parse_move
 from dojo_core.package_data import data_path
+from dojo_core.targets.registry import backend
 from dojo_core.targets.registry import target as target_named
 
-KERNELS = data_path("agents", "perfllm", "across", "kernels.toml")
+COUNTED = data_path("agents", "perfllm", "across", "kernels.toml")
+MEASURED = data_path("agents", "perfllm", "across", "kernels_measured.toml")
 KEPT = 3  # lines of a problem that are taught
 NEAR_BEST = 1.05  # of the fastest, a line that is taught takes no longer
 WORTH = 0.97  # of the start, a line that is taught takes at most so much
+UNSURE = 1.02  # measured times that differ by less are not told apart
 ENOUGH = 1.02  # rounds end where teachers gain less, in the geometric mean
 
 Key = tuple[str, str]  # a kernel and its shape
 Entry = dict[str, Any]
 
 
-def listed(file: Path = KERNELS) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Shapes by kernel by family, of a file in the form of ``kernels.toml``."""
-    with file.open("rb") as opened:
+def listed(target: str) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Shapes by kernel by family: small ones where a target's times are counted, larger where measured."""
+    with (COUNTED if backend(target).clock().exact else MEASURED).open("rb") as opened:
         families = tomllib.load(opened)
     return {
         family: {kernel: tuple(shapes) for kernel, shapes in of.items()} for family, of in families.items()
@@ -79,11 +82,11 @@ class Plan:
     teacher: SearchSettings = TEACHER
 
     @staticmethod
-    def of(kernels: Iterable[str], shapes: int, **others: Any) -> Plan:
-        """So many shapes of each kernel of the list."""
-        shapes_of = {k: s for of in listed().values() for k, s in of.items()}
+    def of(kernels: Iterable[str], shapes: int, target: str, **others: Any) -> Plan:
+        """So many shapes of each kernel of the target's list."""
+        shapes_of = {k: s for of in listed(target).values() for k, s in of.items()}
         problems = [(kernel, shape) for kernel in kernels for shape in shapes_of[kernel][:shapes]]
-        return Plan(tuple(problems), **others)
+        return Plan(tuple(problems), target, **others)
 
 
 class Loop:
@@ -114,6 +117,7 @@ class Loop:
             raise ValueError(f"{folder} holds another run: give another folder, or --again to begin anew.")
         write_text(file, json.dumps(decided, indent=1) + "\n")
         self._timing = timing
+        self._alike = NOTHING if backend(plan.target).clock().exact else UNSURE
         self._written = list(_entries(folder / "rounds.jsonl"))
         self._examples: dict[tuple[str, str, tuple[str, ...]], list[Example]] = {}
 
@@ -192,14 +196,18 @@ class Loop:
         lore = parsed(_best_lines({other: entries for other, entries in found.items() if other != key}))
         guide: Guide | None = None if policy is None else policy.weigh
         glance = None if policy is None else policy.glance
-        search = Search(problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore, glance=glance)
+        search = Search(
+            problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore, glance=glance,
+            alike=self._alike,
+        )  # fmt: skip
         budget = self.plan.blind if policy is None else self.plan.guided
         best = spend(search.proposals(), problem, budget)
         lines = []
         spent = len(best)
-        for position in _different(search.ranked()):
+        for position in _different(search.ranked(), self._alike):
             kept: list[Trail] = []
-            spent += len(spend(_minimising(position, rng, kept), problem, 10 * self.plan.teacher.most_moves))
+            minimising = _minimising(position, rng, self._alike, kept)
+            spent += len(spend(minimising, problem, 10 * self.plan.teacher.most_moves))
             trail = kept[0] if kept else position.trail
             [seconds] = problem.seconds([trail])
             lines.append(Line(seconds, tuple(map(str, trail.moves)), siblings_of(trail, search)))
@@ -285,17 +293,17 @@ def _best_lines(found: Mapping[Key, Sequence[Entry]]) -> tuple[tuple[str, ...], 
     return tuple(lines.values())
 
 
-def _different(ranked: Sequence[Position]) -> list[Position]:
+def _different(ranked: Sequence[Position], alike: float) -> list[Position]:
     """The best programs near the fastest, of those that take the same time one."""
     different: list[Position] = []
     for position in ranked:
         if position.cost > NEAR_BEST * ranked[0].cost or len(different) == KEPT:
             break
-        if all(position.cost != other.cost for other in different):
+        if not different or position.cost > alike * different[-1].cost:
             different.append(position)
     return different
 
 
-def _minimising(position: Position, rng: random.Random, kept: list[Trail]) -> Proposals:
+def _minimising(position: Position, rng: random.Random, alike: float, kept: list[Trail]) -> Proposals:
     """``minimised`` as a strategy; the line goes into ``kept``."""
-    kept.append((yield from minimised(position.trail, position.cost, rng)))
+    kept.append((yield from minimised(position.trail, position.cost, rng, alike)))

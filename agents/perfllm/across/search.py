@@ -27,7 +27,7 @@ import numpy as np
 
 from agents.agent import Proposals, Thought
 from agents.perfllm.across.guides import Guide, alike
-from agents.perfllm.across.lines import edited, finished, minimised, transplanted
+from agents.perfllm.across.lines import NOTHING, edited, finished, minimised, transplanted
 from agents.perfllm.actions import Action, actions_in_turn, legal_actions
 from agents.trail import Trail
 from dojo_core.game import Step
@@ -118,6 +118,7 @@ class Search:
     seeds: Iterable[Trail] = ()  # lines that are known already
     lore: Sequence[Sequence[Move]] = ()  # good lines of other kernels, to take moves from
     glance: Glance | None = None
+    alike: float = NOTHING  # a line that takes so many times another one's time still counts as fast
     positions: dict[str, Position] = field(default_factory=dict)
     passed: dict[str, Position] = field(default_factory=dict)  # not measured
     failed: set[str] = field(default_factory=set)
@@ -185,7 +186,7 @@ class Search:
     def _minimise(self) -> Proposals:
         """The best line without the moves that made nothing faster: shorter lines are better to edit."""
         best = self.ranked()[0]
-        search = minimised(best.trail, best.cost, self.rng)
+        search = minimised(best.trail, best.cost, self.rng, self.alike)
         try:
             batch = next(search)
             while True:
