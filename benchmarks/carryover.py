@@ -48,6 +48,7 @@ from dojo_core.cli.records import opened
 from dojo_core.files import write_text
 from dojo_core.game import Game
 from dojo_core.targets.cpu.measurer import Measurer
+from dojo_core.targets.registry import backend
 
 FOLDS = Path(__file__).with_suffix(".toml")
 BUDGETS = (25, 50, 100, 300)
@@ -105,6 +106,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "ship" and (len(options.folds) > 1 or len(options.training_seeds) > 1):
         parser.error("Ship the policy of one fold and one training seed: give --folds and --training-seeds.")
+    if options.part == "run" and not backend(options.target).clock().exact:
+        parser.error(
+            f"The best time of a search on {options.target} is its luckiest too: ship a policy, and let dojo compare "
+            "play kernels that it has never seen, which times what was found anew and in turns."
+        )
     if options.part != "report":
         with opened() as records, Measurer(records) as measurer:
             timing = MachineTiming(measurer, "carryover")
@@ -124,8 +130,8 @@ def shipped(options: argparse.Namespace, timing: Timing) -> str:
     for entry in loop.events():
         print(told(entry), flush=True)
     command = (
-        f"python -m benchmarks.carryover ship --target {options.target} --folds {name} --training-seeds {training} --shapes "
-        f"{options.shapes} --blind {options.blind} --guided {options.guided} --rounds {options.rounds}"
+        f"python -m benchmarks.carryover ship --target {options.target} --folds {name} --training-seeds "
+        f"{training} --shapes {options.shapes} --blind {options.blind} --guided {options.guided} --rounds {options.rounds}"
     )
     experts = {key: _expert(game_of(*key, options.target), timing) for key in loop.plan.problems}
     told_of = card(loop, folds()[name].left_out, experts, command)

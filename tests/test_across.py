@@ -3,21 +3,23 @@
 import json
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agents.agent import Budget, Task, run
+from agents.agent import Budget, Costs, Proposals, Task, run
 from agents.perfllm.across import features
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Kinds, alike
 from agents.perfllm.across.lines import finished, forced, grafted, made_legal, minimised, transplanted
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed
 from agents.perfllm.across.policy import NgramReader, Policy, trained
-from agents.perfllm.across.problem import Costs, Problem, spend
+from agents.perfllm.across.problem import Costs as KeptCosts
+from agents.perfllm.across.problem import Problem, spend
 from agents.perfllm.across.saved import load, save, shipped
-from agents.perfllm.across.search import Search, SearchSettings, structure
+from agents.perfllm.across.search import ABREAST, Search, SearchSettings, structure
 from agents.perfllm.actions import Action, actions_in_turn
 from agents.players import AGENTS
 from agents.timing import CountTiming
@@ -44,6 +46,25 @@ def test_a_search_is_decided_by_its_seed_and_spends_what_it_may() -> None:
     assert curves[0] == curves[1]
     assert len(curves[0]) == 30
     assert curves[0] == sorted(curves[0], reverse=True)
+
+
+def test_attempts_are_made_abreast_where_programs_are_compiled() -> None:
+    mul = problem()
+    batches: list[int] = []
+
+    def counted(search: Proposals) -> Proposals:
+        costs: Costs = []
+        with suppress(StopIteration):
+            batch = next(search)
+            while True:
+                batches.append(len(batch))
+                costs = yield batch
+                batch = search.send(costs)
+
+    search = Search(mul.start, random.Random(3), measured=True)
+    curve = spend(counted(search.proposals()), mul, 60)
+    assert len(curve) == 60 and curve[-1] < 0.9 * curve[0]
+    assert max(batches) == ABREAST and batches.count(ABREAST) > len(batches) / 2
 
 
 def test_moves_of_a_position_are_tried_without_replacement() -> None:
@@ -109,10 +130,10 @@ def test_minimising_drops_what_made_nothing_faster() -> None:
     assert mul.seconds([left]) <= [cost]
 
 
-@pytest.mark.parametrize(("alike", "left"), [(1.005, 1), (1.02, 0)])
-def test_a_move_is_dropped_that_gains_less_than_times_can_tell(alike: float, left: int) -> None:
+@pytest.mark.parametrize(("margin", "left"), [(1.005, 1), (1.02, 0)])
+def test_a_move_is_dropped_that_gains_less_than_times_can_tell(margin: float, left: int) -> None:
     trail = problem().start.played([parse_move("unroll z@1")])
-    search = minimised(trail, 1.0, random.Random(0), alike)
+    search = minimised(trail, 1.0, random.Random(0), margin)
     assert [len(each.steps) for each in next(search)] == [0]
     with pytest.raises(StopIteration) as ended:
         search.send([1.01])
@@ -273,15 +294,15 @@ def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_costs_are_kept_as_they_come(tmp_path: Path) -> None:
     path = tmp_path / "costs.jsonl"
-    kept = Costs(path)
+    kept = KeptCosts(path)
     kept.put("a", 1.5)
     kept.put("b", float("inf"))
     with path.open("a") as file:
         file.write('{"program": "c", "sec')
-    again = Costs(path)
+    again = KeptCosts(path)
     assert len(again) == 2 and again["a"] == 1.5 and again["b"] == float("inf") and "c" not in again
     again.put("c", 2.0)
-    assert len(Costs(path)) == 3
+    assert len(KeptCosts(path)) == 3
 
 
 def test_what_is_measured_learns_on_the_same_kernels_as_what_is_counted_in_larger_shapes() -> None:

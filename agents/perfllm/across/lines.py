@@ -177,14 +177,14 @@ def _name(argument: Place | str) -> str:
 
 
 def minimised(
-    trail: Trail, cost: float, rng: random.Random, alike: float = NOTHING
+    trail: Trail, cost: float, rng: random.Random, margin: float = NOTHING
 ) -> Generator[list[Trail], Costs, Trail]:
     """The line without the moves whose removal costs nothing: what is left is what made the program fast.
 
     Moves that named what a dropped one made are mended or go with it. Proposes lines and hears what they
-    cost, as a strategy does; ``cost`` is the line's own, and ``alike`` how many times it still counts as it.
+    cost, as a strategy does; ``cost`` is the line's own, and ``margin`` how many times it still counts as it.
     """
-    most = alike * cost
+    most = margin * cost
     at = len(trail.steps)
     while at > 0:
         at -= 1

@@ -26,7 +26,7 @@ from agents.perfllm.across.lines import NOTHING, minimised
 from agents.perfllm.across.policy import Example, Policy, trained
 from agents.perfllm.across.problem import Costs, Problem, spend
 from agents.perfllm.across.saved import load, parsed, save
-from agents.perfllm.across.search import TEACHER, Position, Search, SearchSettings
+from agents.perfllm.across.search import TEACHER, UNSURE, Position, Search, SearchSettings
 from agents.timing import Timing
 from agents.trail import Trail
 from dojo_core import kernels
@@ -43,7 +43,6 @@ MEASURED = data_path("agents", "perfllm", "across", "kernels_measured.toml")
 KEPT = 3  # lines of a problem that are taught
 NEAR_BEST = 1.05  # of the fastest, a line that is taught takes no longer
 WORTH = 0.97  # of the start, a line that is taught takes at most so much
-UNSURE = 1.02  # measured times that differ by less are not told apart
 ENOUGH = 1.02  # rounds end where teachers gain less, in the geometric mean
 
 Key = tuple[str, str]  # a kernel and its shape
@@ -117,7 +116,7 @@ class Loop:
             raise ValueError(f"{folder} holds another run: give another folder, or --again to begin anew.")
         write_text(file, json.dumps(decided, indent=1) + "\n")
         self._timing = timing
-        self._alike = NOTHING if backend(plan.target).clock().exact else UNSURE
+        self._measured = not backend(plan.target).clock().exact
         self._written = list(_entries(folder / "rounds.jsonl"))
         self._examples: dict[tuple[str, str, tuple[str, ...]], list[Example]] = {}
 
@@ -198,15 +197,15 @@ class Loop:
         glance = None if policy is None else policy.glance
         search = Search(
             problem.start, rng, guide, self.plan.teacher, seeds=seeds, lore=lore, glance=glance,
-            alike=self._alike,
+            measured=self._measured,
         )  # fmt: skip
         budget = self.plan.blind if policy is None else self.plan.guided
         best = spend(search.proposals(), problem, budget)
         lines = []
         spent = len(best)
-        for position in _different(search.ranked(), self._alike):
+        for position in _different(search.ranked(), UNSURE if self._measured else 1.0):
             kept: list[Trail] = []
-            minimising = _minimising(position, rng, self._alike, kept)
+            minimising = _minimising(position, rng, UNSURE if self._measured else NOTHING, kept)
             spent += len(spend(minimising, problem, 10 * self.plan.teacher.most_moves))
             trail = kept[0] if kept else position.trail
             [seconds] = problem.seconds([trail])
@@ -293,17 +292,17 @@ def _best_lines(found: Mapping[Key, Sequence[Entry]]) -> tuple[tuple[str, ...], 
     return tuple(lines.values())
 
 
-def _different(ranked: Sequence[Position], alike: float) -> list[Position]:
+def _different(ranked: Sequence[Position], margin: float) -> list[Position]:
     """The best programs near the fastest, of those that take the same time one."""
     different: list[Position] = []
     for position in ranked:
         if position.cost > NEAR_BEST * ranked[0].cost or len(different) == KEPT:
             break
-        if not different or position.cost > alike * different[-1].cost:
+        if not different or position.cost > margin * different[-1].cost:
             different.append(position)
     return different
 
 
-def _minimising(position: Position, rng: random.Random, alike: float, kept: list[Trail]) -> Proposals:
+def _minimising(position: Position, rng: random.Random, margin: float, kept: list[Trail]) -> Proposals:
     """``minimised`` as a strategy; the line goes into ``kept``."""
-    kept.append((yield from minimised(position.trail, position.cost, rng, alike)))
+    kept.append((yield from minimised(position.trail, position.cost, rng, margin)))

@@ -12,6 +12,7 @@ from agents.perfllm.across.saved import parsed, shipped
 from agents.perfllm.across.search import Search
 from agents.perfllm.settings import Settings
 from agents.trail import Trail
+from dojo_core.targets.registry import backend
 
 
 def play(task: Task, budget: Budget, rng: random.Random) -> Proposals:
@@ -26,10 +27,16 @@ def play(task: Task, budget: Budget, rng: random.Random) -> Proposals:
 def play_guided(policy: Policy, task: Task, rng: random.Random) -> Proposals:
     """The search as any policy guides it."""
     start, lore = Trail.at(task.game), parsed(policy.lines)
-    search = Search(start, rng, policy.weigh, hear=task.hear, lore=lore, glance=policy.glance)
+    search = Search(
+        start, rng, policy.weigh, hear=task.hear, lore=lore, glance=policy.glance, measured=_measured(task)
+    )
     yield from search.proposals()
 
 
 def play_unguided(task: Task, budget: Budget, rng: random.Random) -> Proposals:
     """The same search, each kind of move as likely as any other, without lines of other kernels."""
-    yield from Search(Trail.at(task.game), rng, hear=task.hear).proposals()
+    yield from Search(Trail.at(task.game), rng, hear=task.hear, measured=_measured(task)).proposals()
+
+
+def _measured(task: Task) -> bool:
+    return not backend(task.game.target).clock().exact

@@ -20,6 +20,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -38,6 +39,8 @@ from dojo_core.moves.places import scopes
 from dojo_core.program.tree import Program
 
 ELITE = 8  # so many of the fastest structures
+ABREAST = 4  # attempts, where programs are compiled: two cores are busy with the next while one is measured
+UNSURE = 1.02  # measured times that differ by less are not told apart
 REPLAYED = 0.2  # share of proposals that are other kernels' lines as wholes, at places drawn anew
 
 
@@ -108,7 +111,8 @@ def structure(program: Program) -> tuple[object, ...]:
 class Search:
     """One search from a line's end. ``positions``: every program that was measured and works, by hash;
     ``glance``: logits of a program's moves by their text alone, legal or not, so that legality is asked of
-    those first that look good."""
+    those first that look good; ``measured``: times vary, and programs are compiled, so attempts are made
+    abreast."""
 
     start: Trail
     rng: random.Random
@@ -118,7 +122,7 @@ class Search:
     seeds: Iterable[Trail] = ()  # lines that are known already
     lore: Sequence[Sequence[Move]] = ()  # good lines of other kernels, to take moves from
     glance: Glance | None = None
-    alike: float = NOTHING  # a line that takes so many times another one's time still counts as fast
+    measured: bool = False
     positions: dict[str, Position] = field(default_factory=dict)
     passed: dict[str, Position] = field(default_factory=dict)  # not measured
     failed: set[str] = field(default_factory=set)
@@ -129,21 +133,7 @@ class Search:
         for trail in (self.start, *self.seeds):
             [cost] = yield [trail]
             self._met(trail, cost)
-        yield from self._open()
-        idle = 0
-        minimised_at = self.best
-        while self.archive and idle < 200:
-            known = len(self.positions) + len(self.failed)
-            if self.lore and self.rng.random() < REPLAYED:
-                yield from self._replay()
-            elif self.rng.random() < self.settings.edits:
-                yield from self._edit()
-            else:
-                yield from self._walk()
-            if self.settings.minimising and self.best < 0.98 * minimised_at:
-                yield from self._minimise()
-                minimised_at = self.best
-            idle = 0 if len(self.positions) + len(self.failed) > known else idle + 1
+        yield from _abreast(self._attempts(), ABREAST if self.measured else 1)
 
     def ranked(self) -> list[Position]:
         """The programs met, the fastest first; of equal ones the one with the shorter line."""
@@ -154,7 +144,26 @@ class Search:
         """Seconds of the fastest program met; infinite where none works."""
         return min((position.cost for position in self.archive.values()), default=math.inf)
 
-    def _open(self) -> Proposals:
+    def _attempts(self) -> Iterator[Proposals]:
+        """Walks, edits and replays as long as they lead to new programs, each drawn when the one before was
+        heard of, as far as they are not made abreast."""
+        yield from self._open()
+        idle = 0
+        minimised_at = self.best
+        while self.archive and idle < 200:
+            known = len(self.positions) + len(self.failed)
+            if self.lore and self.rng.random() < REPLAYED:
+                yield self._replay()
+            elif self.rng.random() < self.settings.edits:
+                yield self._edit()
+            else:
+                yield self._walk()
+            if self.settings.minimising and self.best < 0.98 * minimised_at:
+                yield self._minimise()
+                minimised_at = self.best
+            idle = 0 if len(self.positions) + len(self.failed) > known else idle + 1
+
+    def _open(self) -> Iterator[Proposals]:
         """Walks of the guide from the start, by turns with every line of other kernels, once as a whole and
         finished, once as a whole."""
         parent = self.positions.get(self.start.program.hash)
@@ -163,10 +172,10 @@ class Search:
         replays = self._replays()
         for number in range(max(2 * len(self.lore), self.settings.opening)):
             if self.guide and number < self.settings.opening:
-                yield from self._walk_guided(parent)
+                yield self._walk_guided(parent)
             trail = next(replays, None)
             if trail is not None and self._new(trail):
-                yield from self._tried(parent, trail, None)
+                yield self._tried(parent, trail, None)
 
     def _replays(self) -> Iterator[Trail]:
         played = []
@@ -186,7 +195,7 @@ class Search:
     def _minimise(self) -> Proposals:
         """The best line without the moves that made nothing faster: shorter lines are better to edit."""
         best = self.ranked()[0]
-        search = minimised(best.trail, best.cost, self.rng, self.alike)
+        search = minimised(best.trail, best.cost, self.rng, UNSURE if self.measured else NOTHING)
         try:
             batch = next(search)
             while True:
@@ -367,6 +376,24 @@ class Search:
         guided = _softmax(logits / self.settings.temperature)
         mixed: np.ndarray = (1 - share) * guided + share * _softmax(blind)
         return mixed
+
+
+def _abreast(attempts: Iterator[Proposals], most: int) -> Proposals:
+    """So many attempts at once: what they propose together, each hearing of its own. One takes the place of
+    each that has ended."""
+    running: list[tuple[Proposals, list[Trail]]] = []
+    while True:
+        while len(running) < most and (attempt := next(attempts, None)) is not None:
+            if (batch := next(attempt, None)) is not None:
+                running.append((attempt, batch))
+        if not running:
+            return
+        costs = iter((yield [trail for _, batch in running for trail in batch]))
+        heard = [(attempt, list(islice(costs, len(batch)))) for attempt, batch in running]
+        running = []
+        for attempt, own in heard:
+            with suppress(StopIteration):
+                running.append((attempt, attempt.send(own)))
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
