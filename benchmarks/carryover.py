@@ -108,8 +108,8 @@ def main() -> None:
         parser.error("Ship the policy of one fold and one training seed: give --folds and --training-seeds.")
     if options.part == "run" and not backend(options.target).clock().exact:
         parser.error(
-            f"The best time of a search on {options.target} is its luckiest too: ship a policy, and let dojo compare "
-            "play kernels that it has never seen, which times what was found anew and in turns."
+            f"The best time of a search on {options.target} is its luckiest too: ship a policy, and let dojo "
+            "compare play kernels that it has never seen, which times what was found anew and in turns."
         )
     if options.part != "report":
         with opened() as records, Measurer(records) as measurer:
@@ -131,7 +131,8 @@ def shipped(options: argparse.Namespace, timing: Timing) -> str:
         print(told(entry), flush=True)
     command = (
         f"python -m benchmarks.carryover ship --target {options.target} --folds {name} --training-seeds "
-        f"{training} --shapes {options.shapes} --blind {options.blind} --guided {options.guided} --rounds {options.rounds}"
+        f"{training} --shapes {options.shapes} --blind {options.blind} --guided {options.guided} "
+        f"--rounds {options.rounds}"
     )
     experts = {key: _expert(game_of(*key, options.target), timing) for key in loop.plan.problems}
     told_of = card(loop, folds()[name].left_out, experts, command)
