@@ -65,7 +65,7 @@ def kernel_and_shape(wanted: str, shape: str = "") -> tuple[str, str]:
 
 
 def unknown(name: str) -> str:
-    """Two sentences about a name that no kernel has."""
+    """Two sentences about a name that no kernel has: which one is like it, else which there are."""
     near = get_close_matches(name.lower(), _KERNELS, 1)
-    suggestion = f"Did you mean {near[0]}? " if near else ""
-    return f"There is no kernel {name!r}. {suggestion}The kernels are: {', '.join(_KERNELS)}."
+    hint = f"Did you mean {near[0]}?" if near else f"The kernels are: {', '.join(_KERNELS)}."
+    return f"There is no kernel {name!r}. {hint}"
