@@ -94,6 +94,12 @@ def _unguided(task: Task, budget: Budget, rng: random.Random) -> Proposals:
     return play_unguided(task, budget, rng)
 
 
+def _onward(task: Task, budget: Budget, rng: random.Random) -> Proposals:
+    from agents.perfllm.across.player import play_onward  # with torch, whose import takes seconds
+
+    return play_onward(task, budget, rng)
+
+
 MODEL = "+model"  # a search's name with this behind it: guided by the cost model
 SEARCHES = {
     each.name: each
@@ -139,6 +145,12 @@ _LEARNING = (
         "perfllm-unguided",
         "perfllm's search without anything learned: what that is worth is the difference",
         _unguided,
+    ),
+    Agent(
+        "perfllm-onward",
+        "perfllm's search from the heuristic pass's line on",
+        _onward,
+        version=weights.digest(),
     ),
     *(Agent(name, about, _learning(s), version=s.digest) for name, (about, s) in VARIANTS.items()),
 )

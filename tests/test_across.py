@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from agents.agent import Budget, Costs, Proposals, Task, run
+from agents.passes import pass_moves
 from agents.perfllm.across import features
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Kinds, alike
@@ -248,6 +249,16 @@ def test_perfllm_begins_with_moves_of_other_kernels_lines() -> None:
     events = [e for e in run(task, AGENTS["perfllm"], CountTiming(), Budget(4), seed=0) if not e.final]
     kinds = {move.name for event in events for move in event.line}
     assert len(events) == 4 and {"ssr", "set_location"} <= kinds
+
+
+def test_perfllm_onward_begins_with_the_line_of_the_pass_and_goes_on_from_it() -> None:
+    for target in ("snitch", "riscv"):  # one that has a policy, one that has none
+        task = Task(game_of("axpy", "256", target))
+        events = list(run(task, AGENTS["perfllm-onward"], CountTiming(), Budget(12), seed=0))
+        tried = [event.line for event in events if not event.final]
+        of_pass = tuple(pass_moves(task.game, "heuristic"))
+        assert tried[1] == of_pass
+        assert sum(len(line) > len(of_pass) / 2 for line in tried) > 6
 
 
 def test_the_encoder_of_lines_reads_behind_the_same_interface() -> None:

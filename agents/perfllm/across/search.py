@@ -51,7 +51,7 @@ class SearchSettings:
     most_actions: int = 48  # of a position
     glanced: int = 20  # legal ones of a position where a guide orders moves by their text before
     most_moves: int = 40  # of a line
-    from_start: float = 0.2  # share of walks that begin at the start
+    from_start: float = 0.2  # share of walks that begin at the start; at 0 no replay of a line does either
     first_moves: int = 24  # of such a walk and of any that a guide leads, at most
     moves: int = 4  # of any other
     sharpness: float = 3.0  # a structure twice as slow is gone on from 8 times less often
@@ -147,12 +147,14 @@ class Search:
     def _attempts(self) -> Iterator[Proposals]:
         """Walks, edits and replays as long as they lead to new programs, each drawn when the one before was
         heard of, as far as they are not made abreast."""
-        yield from self._open()
+        from_start = self.settings.from_start > 0
+        if from_start:
+            yield from self._open()
         idle = 0
         minimised_at = self.best
         while self.archive and idle < 200:
             known = len(self.positions) + len(self.failed)
-            if self.lore and self.rng.random() < REPLAYED:
+            if from_start and self.lore and self.rng.random() < REPLAYED:
                 yield self._replay()
             elif self.rng.random() < self.settings.edits:
                 yield self._edit()
