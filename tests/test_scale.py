@@ -40,7 +40,7 @@ def machines(tmp_path, monkeypatch) -> Iterator[Cluster]:
 
 
 def task() -> Task:
-    return Task(Game.new(kernels.get("softmax").program((8, 32)), "softmax", "8x32"))
+    return Task(Game.new(kernels.get("relu").program((8, 32)), "relu", "8x32"))
 
 
 def outcomes(events: list[Event]) -> list[tuple[object, ...]]:
@@ -79,7 +79,7 @@ def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(mac
 
 
 def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(machines):
-    first = machines.start_worker(pace=0.02)
+    first = machines.start_worker(pace=0.1)  # a batch takes longer than until it dies
     heard: list[str] = []
     with WorkerPool(machines.address, credentials.security(machines.key), 30, heard.append) as pool:
         assert pool.choose() == OURS
