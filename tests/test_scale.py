@@ -27,6 +27,7 @@ from dojo_core.measure.exchange import take_in
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from tests.cluster import Cluster, cluster
+from tests.homes import with_objects
 
 OURS, THEIRS = "a" * 16, "b" * 16
 BUDGET = Budget(26)
@@ -34,6 +35,7 @@ BUDGET = Budget(26)
 
 @pytest.fixture
 def machines(tmp_path, monkeypatch) -> Iterator[Cluster]:
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))  # workers are introduced there
     monkeypatch.setattr("agents.scale.pool.POLL", 0.05)
     with cluster(tmp_path) as made:
         yield made
