@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -18,12 +18,19 @@ def component(name: str, style: str, *scripts: str, isolated: bool = True) -> Co
 
     Unless it is ``isolated``, its style is the whole page's.
     """
-    return st.components.v2.component(
-        name,
-        css=_text(style),
-        js="\n".join(map(_text, scripts)),
-        isolate_styles=isolated,
-    )
+    return made(name, _text(style), "\n".join(map(_text, scripts)), isolated)
+
+
+def made(name: str, style: str | None, script: str, isolated: bool = True) -> ComponentRenderer:
+    """A component of a style and a script, as texts. The script's module finds its data in a list of one:
+    in each value of a dictionary Streamlit looks for a table, with pandas, whose import takes the first page
+    most of a second."""
+    mount = st.components.v2.component(name, css=style, js=script, isolate_styles=isolated)
+
+    def with_data(*, data: Any, **options: Any) -> Any:
+        return mount(data=[data], **options)
+
+    return with_data
 
 
 def beside_the_board(name: str, style: str, *scripts: str) -> ComponentRenderer:

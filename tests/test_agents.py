@@ -54,11 +54,14 @@ LEARN_NOTHING = [name for name in AGENTS if not name.startswith("perfllm")]  # t
 
 @pytest.mark.parametrize("name", LEARN_NOTHING)
 def test_the_same_seed_and_times_give_the_same_run(name):
-    first, again = played(name, 8), played(name, 8)
-    assert [told(e) for e in first] == [told(e) for e in again]
+    def once(seed: int = 0) -> list[Event]:
+        return played(name, 8, seed, game("reducemean", (8, 16)))
+
+    first = once()
+    assert [told(e) for e in first] == [told(e) for e in once()]
     assert first[-1].best is not None
     if "-" in name:
-        assert [told(e) for e in played(name, 8, seed=1)] != [told(e) for e in first]
+        assert [told(e) for e in once(seed=1)] != [told(e) for e in first]
 
 
 @pytest.mark.parametrize("name", [name for name in LEARN_NOTHING if "-" in name])
@@ -332,14 +335,14 @@ def test_an_agent_on_this_machine(home):
 
 def test_lanes_take_turns_and_share_the_budget():
     def in_lanes(lanes: int) -> list[Event]:
-        task = Task(game())
-        return list(run(task, AGENTS["sampling-lines"], CountTiming(), Budget(10), lanes=lanes))
+        return list(run(Task(start), AGENTS["sampling-lines"], CountTiming(), Budget(10), lanes=lanes))
 
+    start = game("reducemean", (8, 16))
     events = in_lanes(3)
     assert [told(e) for e in in_lanes(3)] == [told(e) for e in events]  # whichever thread was first
     searched = [e for e in events if not e.final]
     assert len({e.program.hash for e in searched}) == len(searched) == 10
-    assert [told(e) for e in in_lanes(1)] == [told(e) for e in played("sampling-lines", 10)]
+    assert [told(e) for e in in_lanes(1)] == [told(e) for e in played("sampling-lines", 10, start=start)]
 
 
 @pytest.mark.parametrize("name", ["random-lines", "annealing-lines"])

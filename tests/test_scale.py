@@ -27,6 +27,7 @@ from dojo_core.measure.exchange import take_in
 from dojo_core.measure.measurement import Effort, Workload
 from dojo_core.measure.records import Records
 from tests.cluster import Cluster, cluster
+from tests.homes import with_objects
 
 OURS, THEIRS = "a" * 16, "b" * 16
 BUDGET = Budget(26)
@@ -34,13 +35,14 @@ BUDGET = Budget(26)
 
 @pytest.fixture
 def machines(tmp_path, monkeypatch) -> Iterator[Cluster]:
+    monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))  # workers are introduced there
     monkeypatch.setattr("agents.scale.pool.POLL", 0.05)
     with cluster(tmp_path) as made:
         yield made
 
 
 def task() -> Task:
-    return Task(Game.new(kernels.get("softmax").program((8, 32)), "softmax", "8x32"))
+    return Task(Game.new(kernels.get("relu").program((8, 32)), "relu", "8x32"))
 
 
 def outcomes(events: list[Event]) -> list[tuple[object, ...]]:
@@ -79,7 +81,7 @@ def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(mac
 
 
 def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(machines):
-    first = machines.start_worker(pace=0.02)
+    first = machines.start_worker(pace=0.1)  # a batch takes longer than until it dies
     heard: list[str] = []
     with WorkerPool(machines.address, credentials.security(machines.key), 30, heard.append) as pool:
         assert pool.choose() == OURS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lark.parsers.lalr_analysis import Shift
 
-from dojo_core import TextError, parse
+from dojo_core import TextError, apply, kernels, parse
 from dojo_core.program.expressions import RESERVED
 from dojo_core.program.functions import FUNCTIONS
 from dojo_core.program.line_parser import STARTS, TABLE, built, line_parser, table
@@ -101,6 +101,17 @@ def test_every_form_prints_canonically(written, canonical):
     program = parse(with_line(written))
     assert program.text.splitlines()[-1] == canonical
     assert parse(program.text) == program
+
+
+def test_a_move_has_those_operations_printed_that_it_made(monkeypatch):
+    from dojo_core.program import printing
+
+    before, printed, real = kernels.get("softmax").program((8, 32)), [], printing._printed
+    assert before.text
+    monkeypatch.setattr(printing, "_printed", lambda op: printed.append(op) or real(op))
+    after = apply(before, "split_scope d@1 8")
+    assert after.text != before.text and len(after.leaves) == 7
+    assert [op.target.array for op in printed] == ["d"]
 
 
 def test_iterators_may_go_beyond_where_no_number_of_the_dtype_is_made_of_them():

@@ -115,7 +115,7 @@ class Kernel:
 def _within(kernel: Kernel, memory: float, flops: float) -> Shape:
     """Kept: whoever sees the start screen asks for every kernel on every target."""
     shape = kernel.shapes[0]
-    while kernel._array_bytes(shape) > memory or kernel.flops(shape) > flops:
+    while (memory < math.inf and kernel._array_bytes(shape) > memory) or _flops(kernel, shape) > flops:
         halves = (
             (*shape[:k], shape[k] // 2, *shape[k + 1 :])
             for k in sorted(range(len(shape)), key=lambda k: -shape[k])
@@ -126,6 +126,12 @@ def _within(kernel: Kernel, memory: float, flops: float) -> Shape:
             break
         shape = smaller
     return shape
+
+
+@lru_cache(maxsize=1024)
+def _flops(kernel: Kernel, shape: Shape) -> float:
+    """Read off the start program: once for the targets of whatever memory."""
+    return kernel.flops(shape)
 
 
 def executed_flops(program: Program) -> int:

@@ -229,6 +229,8 @@ class Op:
     stream: bool = False
     stream_load: bool = False
     provenance: Provenance = field(default=Provenance(), compare=False)
+    # What printing.op_text made of it: of a program's operations a move makes few anew, and each is hashed.
+    printed: str | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def sources(self) -> tuple[Access, ...]:

@@ -85,7 +85,13 @@ def _extent(scope: Scope) -> Extent:
 
 
 def op_text(op: Op) -> str:
-    """An operation without its slots."""
+    """An operation without its slots; printed once."""
+    if op.printed is None:
+        object.__setattr__(op, "printed", _printed(op))
+    return op.printed or ""
+
+
+def _printed(op: Op) -> str:
     parts = [f"{op.target} {op.accumulate}= {_expression_text(op.function, op.operands)}"]
     if op.guard:
         parts.append("if " + " and ".join(map(str, op.guard)))

@@ -204,5 +204,5 @@ class Bar {
 export default function mount(component) {
   const parent = component.parentElement;
   if (!parent.dojoBar) parent.dojoBar = new Bar(parent);
-  parent.dojoBar.update(component);
+  parent.dojoBar.update({ ...component, data: component.data[0] });
 }

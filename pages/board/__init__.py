@@ -8,9 +8,8 @@ keeps its elements, so that nothing a player scrolled, typed or selected is lost
 import json
 from pathlib import Path
 
-import streamlit as st
-
 from pages import difference
+from pages.components import made
 
 _HERE = Path(__file__).parent
 _PARTS = json.loads((_HERE / "parts.json").read_text(encoding="utf-8"))
@@ -20,16 +19,16 @@ def _text(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-board = st.components.v2.component(
+board = made(
     "dojo_board",
-    css="".join(
+    "".join(
         [
             *(_text(f"{name}.css") for name in _PARTS["styles"]),
             difference.CSS,
             *(_text(f"{name}.css") for name in _PARTS["above"]),  # what goes before that pane's
         ]
     ),
-    js="\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _PARTS["scripts"])]),
+    "\n".join([difference.SCRIPT, *(_text(f"{name}.js") for name in _PARTS["scripts"])]),
 )
 
-feed = st.components.v2.component("dojo_feed", js=_text("feed.js"))
+feed = made("dojo_feed", None, _text("feed.js"))

@@ -301,7 +301,7 @@ export default function mount(component) {
   const root = component.parentElement;
   if (!boards.has(root)) boards.set(root, new Board(root));
   const board = boards.get(root);
-  board.update(component);
+  board.update({ ...component, data: component.data[0] });
   return () => {
     // Called when the component leaves the page, not when its data changes.
     board.close();

@@ -2,6 +2,6 @@
 // so that a poll sends a few numbers and not the whole position.
 
 export default function feed(component) {
-  window.dojoFeed = component.data;
+  [window.dojoFeed] = component.data;
   window.dispatchEvent(new Event("dojo:feed"));
 }

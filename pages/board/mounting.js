@@ -5,7 +5,7 @@ function mounting(View) {
     const parent = component.parentElement;
     if (!views.has(parent)) views.set(parent, new View(parent));
     const view = views.get(parent);
-    view.update(component);
+    view.update({ ...component, data: component.data[0] });
     return () => {
       view.close();
       views.delete(parent);

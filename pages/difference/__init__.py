@@ -6,7 +6,7 @@
 
 from pathlib import Path
 
-import streamlit as st
+from pages.components import made
 
 _HERE = Path(__file__).parent
 _BOARD = _HERE.parent / "board"
@@ -19,8 +19,8 @@ def _joined(*files: Path) -> str:
 SCRIPT = _joined(*(_HERE / f"{name}.js" for name in ("align", "keys", "view")))
 CSS = _joined(_HERE / "difference.css")
 
-difference = st.components.v2.component(
+difference = made(
     "dojo_difference",
-    css=_joined(_BOARD / "base.css") + CSS + _joined(_HERE / "component.css"),
-    js="\n".join([_joined(_BOARD / "dom.js"), SCRIPT, _joined(_HERE / "component.js")]),
+    _joined(_BOARD / "base.css") + CSS + _joined(_HERE / "component.css"),
+    "\n".join([_joined(_BOARD / "dom.js"), SCRIPT, _joined(_HERE / "component.js")]),
 )

@@ -20,5 +20,5 @@ class Pair {
 export default function mount(component) {
   const root = component.parentElement;
   if (!root.dojoPair) root.dojoPair = new Pair(root);
-  root.dojoPair.draw(component.data);
+  root.dojoPair.draw(component.data[0]);
 }

@@ -202,6 +202,6 @@ const models = new WeakMap();
 export default function mount(component) {
   const parent = component.parentElement;
   if (!models.has(parent)) models.set(parent, new Model(parent));
-  models.get(parent).update(component);
+  models.get(parent).update({ ...component, data: component.data[0] });
   return () => models.delete(parent);
 }

@@ -323,7 +323,7 @@ const stages = new WeakMap();
 export default function mount(component) {
   const parent = component.parentElement;
   if (!stages.has(parent)) stages.set(parent, new Stage(parent));
-  stages.get(parent).update(component);
+  stages.get(parent).update({ ...component, data: component.data[0] });
   return () => {
     stages.get(parent)?.close();
     stages.delete(parent);

@@ -141,12 +141,12 @@ def test_no_dojo_of_somebodys_own_joins_a_class_past_the_login(guarded: Server) 
 
 
 def test_a_student_who_logged_in_works_in_a_dojo_of_their_own(
-    chromium: Any, guarded: Server, common_server: Server, provider: Provider
+    tab: Any, guarded: Server, common_server: Server, provider: Provider
 ) -> None:
     classes = Classes(guarded.home / "classes.sqlite")
     of, _ = classes.make("Compilers", "login:teacher@example.org")
     provider.email = "ben@example.org"
-    page = chromium.new_page()
+    page = tab
     forget(page, guarded)
     page.goto(guarded.url)
     page.click("button >> text=Log in")
@@ -167,7 +167,6 @@ def test_a_student_who_logged_in_works_in_a_dojo_of_their_own(
     page.wait_for_selector("button >> text=Join")
     assert classes.roster(of.code) == []
     classes.close()
-    page.close()
 
 
 def test_a_forged_cookie_is_none(guarded: Server) -> None:
@@ -192,29 +191,27 @@ def test_the_secrets_are_not_served(guarded: Server) -> None:
 
 
 def test_who_logs_in_plays_who_is_not_listed_does_not_and_a_game_is_the_account_s_in_whichever_browser(
-    chromium: Any, guarded: Server, provider: Provider
+    tab: Any, guarded: Server, provider: Provider
 ) -> None:
-    def come(email: str, seen: str = ".card.kernel") -> Any:
+    def come(email: str) -> None:
         """In a browser that has not been here before."""
         provider.email = email
-        page = chromium.new_page()
-        forget(page, guarded)
-        page.goto(guarded.url)
-        page.click("button >> text=Log in")
-        page.wait_for_selector(seen)
-        return page
+        forget(tab, guarded)
+        tab.goto(guarded.url)
+        tab.click("button >> text=Log in")
 
-    eve = come("eve@evil.example", "text=not among those")
-    expect(eve.locator(".card.kernel")).to_have_count(0)
-    ada = come("ada@example.org")
-    open_softmax(ada, "8x24")
-    address = ada.url
-    ben = come("ben@example.org")
-    ben.goto(address)
-    ben.wait_for_selector(".watched >> text=This game belongs to ada@example.org")
-    again = come("ada@example.org")
-    again.goto(address)
-    again.wait_for_selector(".row[data-move]")
-    expect(again.locator(".watched")).to_be_hidden()
-    for page in (eve, ada, ben, again):
-        page.close()
+    come("eve@evil.example")
+    tab.wait_for_selector("text=not among those")
+    expect(tab.locator(".card.kernel")).to_have_count(0)
+    come("ada@example.org")
+    open_softmax(tab, "8x24")
+    address = tab.url
+    come("ben@example.org")
+    tab.wait_for_selector(".card.kernel")
+    tab.goto(address)
+    tab.wait_for_selector(".watched >> text=This game belongs to ada@example.org")
+    come("ada@example.org")
+    tab.wait_for_selector(".card.kernel")
+    tab.goto(address)
+    tab.wait_for_selector(".row[data-move]")
+    expect(tab.locator(".watched")).to_be_hidden()

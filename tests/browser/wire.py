@@ -105,7 +105,7 @@ class Wire:
         if kind == "bidi_component":
             name = element.bidi_component.component_name
             self.components[name] = element.bidi_component.id
-            self.data[name] = json.loads(element.bidi_component.json)
+            [self.data[name]] = json.loads(element.bidi_component.json)
         elif kind is not None:
             self.words.append(str(getattr(element, kind)))
 

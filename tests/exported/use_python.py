@@ -141,9 +141,9 @@ refused(
 )
 print(best, "of", len(tried), "levels")
 
-# the workers of a DataLoader are forked after a call
+# the worker of a DataLoader is forked after a call; of more PyTorch warns where there is one core
 rows = torch.utils.data.DataLoader(
-    [tensor] * 3, batch_size=None, num_workers=2, timeout=300,
+    [tensor] * 3, batch_size=None, num_workers=1, timeout=300,
     multiprocessing_context="fork", collate_fn=torch_ops.softmax,
 )  # fmt: skip
 for result in rows:

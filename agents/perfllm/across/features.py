@@ -47,7 +47,7 @@ def context_of(program: Program) -> Bag:
 
 def change_of(before: Program, move: str, after: Program) -> Change:
     """What a move changes."""
-    old, new = Counter(_lines(before)), Counter(_lines(after))
+    old, new = _counted(before), Counter(_lines(after))
     removed, added = old - new, new - old
     kind = move.split(" ", 1)[0]
     crossed = tuple(_bucket(f"touches {kind} {_NUMBER.sub('#', line)}") for line in removed)
@@ -87,6 +87,12 @@ def move_bag(move: str) -> Bag:
         elif argument.isdigit() or argument in ("heap", "stack", "register", "root"):
             grams.append(f"with {kind} {argument}")
     return tuple(map(_bucket, grams))
+
+
+@fact
+def _counted(program: Program) -> Counter[str]:
+    """How often each line stands in a program, which many moves are asked of."""
+    return Counter(_lines(program))
 
 
 @fact
