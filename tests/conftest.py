@@ -68,6 +68,12 @@ def lock_of_this_worker(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def data_of_this_worker(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Records, games and machines of its own: no test reads or writes those of whoever runs it."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session", autouse=True)
 def as_important_as_others() -> Iterator[None]:
     """What the app does beside its clocks lowers the priority of its own thread, for good: here that is
     pytest's, which all later tests run in, and which would wait for all other workers from then on."""
