@@ -186,8 +186,8 @@ INLINE f32 f32_tf32(f32 x) {
 INLINE f32 f32_power(f32 t) { return f32_from_bits((i32)((u32)f32_bits(t) << 23)); }
 /* x * 2**-e, where both are in range. */
 INLINE f32 f32_lowered(f32 x, i32 e) { return f32_from_bits((i32)((u32)f32_bits(x) - ((u32)e << 23))); }
-/* (1 + p*r) * 2**n; the last 9 bits of t are n + 254. Two factors reach infinity and the denormals: the
-   halves of n + 254, rounded down and up. The first one is there before p is. */
+/* (1 + p*r) * 2**n; the last 9 bits of t are n + 254. Two factors reach infinity and the denormals, */
+/* the halves of n + 254 rounded down and up; the first one is there before p is. */
 INLINE f32 f32_scaled(f32 p, f32 r, f32 n, f32 t) {
     u32 k = (u32)f32_bits(t) << 22;
     f32 h = f32_from_bits((i32)(k & 0x7f800000)), l = f32_from_bits((i32)((k + 0x400000) & 0x7f800000));
