@@ -8,7 +8,7 @@ from tests.test_passes_fusion import lines
 
 
 def scattered(x, w, **attributes) -> Program:
-    """A transposed convolution, most of whose padded products would be with zeros."""
+    """A transposed convolution, many of whose padded products would be with zeros."""
     b = Builder("k")
     y = convolve_transposed(b, b.input("x", "f32", x), b.input("w", "f32", w), **attributes)
     b.output("y", elementwise(b, "relu", y) if len(x) < 5 else y)

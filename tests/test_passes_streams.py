@@ -140,3 +140,19 @@ def test_a_stream_that_is_only_read_is_asked_for_where_a_vector_is_a_line(lanes:
     text = "\n".join(played(kernel.program((32, 256)), target))
     assert f"{lanes}:v" in text
     assert ("!prefetch(x[" in text) == asks
+
+
+def test_a_loop_of_long_functions_asks_for_what_lies_a_page_ahead():
+    """On a machine whose vectors are less than a line; a loop of short operations waits for memory alone."""
+    narrow = replace(
+        SMALL_CACHES, vector_registers=16, vector_widths={"f32": (8, 4)}, instructions=frozenset()
+    )
+    cases = ("exp", narrow, True), ("abs", narrow, False), ("exp", SMALL_CACHES, False)
+    for function, target, asks in cases:
+        program = parse(
+            f"kernel k\nin x, b\nout y\nx f32 [64, 256] heap\nb f32 [256] heap\ny f32 [64, 256] heap\n"
+            f"t f32 [64, 256] heap\n64 256 t[{{0}},{{1}}] = x[{{0}},{{1}}] + b[{{1}}]\n"
+            f"64 256 y[{{0}},{{1}}] = {function}(t[{{0}},{{1}}])\n"
+        )
+        asked = [line for line in played(program, target) if "!prefetch(" in line]
+        assert len(asked) == asks and all("!prefetch(x[" in line for line in asked), asked

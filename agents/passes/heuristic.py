@@ -27,7 +27,13 @@ from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
 from agents.passes.scattering import scatter_in_tiles
 from agents.passes.storage import place_temporaries
-from agents.passes.streams import ask_ahead, ask_for_operands, ask_for_rows, stream_results
+from agents.passes.streams import (
+    ask_ahead,
+    ask_beside_functions,
+    ask_for_operands,
+    ask_for_rows,
+    stream_results,
+)
 from agents.passes.threads import share_work, spread_sums
 from agents.passes.vectors import vectorise_all
 from dojo_core.recipes import Sketch
@@ -77,3 +83,4 @@ def _by_structure(sketch: Sketch) -> None:
     stream_results(sketch)
     pipeline_rows(sketch)
     ask_ahead(sketch)
+    ask_beside_functions(sketch)

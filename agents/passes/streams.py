@@ -7,6 +7,7 @@ import math
 from agents.passes.nests import shared_scopes
 from agents.passes.structure import LINE, from_memory, stride, uses, widths_for
 from dojo_core.program.affine import Affine
+from dojo_core.program.nodes import LONG_FUNCTIONS
 from dojo_core.program.tables import affine
 from dojo_core.program.target import Target
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Program
@@ -51,15 +52,21 @@ def _aligned(program: Program, leaf: Leaf, target: Target) -> bool:
     if access.indirect or lanes != max(widths_for(program, [leaf], target), default=0):
         return False
     line = LINE // DTYPE_BYTES[program.buffer_of[access.array].dtype]
-    strides = [stride(program, access, depth) for depth in range(len(leaf.scopes))]
     first = affine(access.index[-1]).const
-    if any(each % lanes for each in (*strides[:-1], first)):
+    run, strides = _run(program, leaf, access)
+    if any(each % lanes for each in (run, *strides, first)):
         return False
-    run = 1  # elements that are written one after the other
+    return run >= LINES * line or not any(each % line for each in (run, first, *strides))
+
+
+def _run(program: Program, leaf: Leaf, access: Access) -> tuple[int, list[int]]:
+    """How many elements an operation goes over one after the other, and its strides from run to run."""
+    strides = [stride(program, access, depth) for depth in range(len(leaf.scopes))]
+    run = 1
     while strides and strides[-1] == run:
         run *= leaf.scopes[len(strides) - 1].size
         strides.pop()
-    return run >= LINES * line or not any(each % line for each in (run, first, *strides))
+    return run, strides
 
 
 def ask_for_operands(sketch: Sketch) -> None:
@@ -153,6 +160,30 @@ def ask_ahead(sketch: Sketch) -> None:
                 continue
             later = _later_row(access, 1 + FAR // row) if len(uses) > 1 else _further(access)
             sketch.may("prefetch", sketch.place(leaf.path), str(later))
+
+
+def ask_beside_functions(sketch: Sketch) -> None:
+    """Prefetch further on where a loop goes once over arrays and computes functions of many instructions:
+    what these leave of the time is too short to wait for memory in, and the processor asks no further than
+    the page. Loops that only wait for memory are not faster by it, and machines whose vectors are a line have
+    no time to lose here."""
+    program = sketch.program
+    if not from_memory(program, sketch.context.target):
+        return
+    asked = _asked(program)
+    nests = dict[int, list[Leaf]]()
+    for leaf in program.leaves:
+        nests.setdefault(leaf.path[0], []).append(leaf)
+    for nest in nests.values():
+        if any(map(_reduces, nest)) or not any(leaf.op.function in LONG_FUNCTIONS for leaf in nest):
+            continue
+        for leaf in nest:
+            for access in leaf.op.reads:
+                new = access.array in program.inputs and access.array not in asked and not access.indirect
+                if new and leaf.scopes[-1].mark == "v" and _narrow(program, leaf):
+                    if _run(program, leaf, access)[0] > 2 * AHEAD:
+                        sketch.may("prefetch", sketch.place(leaf.path), str(_further(access)))
+                    asked.add(access.array)
 
 
 def _narrow(program: Program, leaf: Leaf) -> bool:

@@ -18,7 +18,7 @@ Pads = Sequence[tuple[int, int]]
 PHASES = 9  # of a transposed convolution that meet taps: each is a few scopes of the text
 # Times the multiplications of a transposed convolution that go into its padding, from which on these are left
 # out; where channels go into vectors, which then take what an element of the input gives.
-PADDED, LANES = 2, 8
+PADDED, LANES = 1.5, 8
 
 
 def convolve(
@@ -103,7 +103,7 @@ def convolve_transposed(
     The result is (n, m, *sizes), of ``(size-1)*stride + (taps-1)*dilation + 1 + output_padding`` less what
     ``pads`` cuts off. The places that lie alike between strides are a convolution of stride 1 each, so that
     nothing is multiplied with zeros that were put in between. Where more than ``PHASES`` of these meet taps,
-    or most of what they meet is the padding around a small input, what each element of the input gives is
+    or a third of what they meet is the padding around a small input, what each element of the input gives is
     added to the result.
     """
     rank = len(x.axes) - 2

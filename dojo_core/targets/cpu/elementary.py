@@ -5,9 +5,14 @@ the constant c in every lane. A product that goes into a sum is a ``T_fma`` and 
 fuse the two would round in one width once, in another twice.
 
 The polynomials: exp a minimax of degree 5 on [-ln2/2, ln2/2] that is 1 at 0 (relative error 9.2e-8 before
-rounding, 1.61e-7 in all); exp2 one of degree 6 (2e-9) and expm1 of degree 6 (1.4e-8) likewise; log, log2,
-log1p, tanh, sin, cos, tan, atan, asin and acos Cephes (S. L. Moshier, logf.c, tanhf.c, sinf.c, atanf.c,
-asinf.c); erf 1 less the exponential of a minimax of degree 9 (4e-9 of erf), that of expm1 again.
+rounding, 1.61e-7 in all); exp2 one of degree 6 (2e-9) and expm1 of degree 6 (1.4e-8) likewise;
+log, log2, log1p, sin, cos, tan, atan, asin and acos Cephes (S. L. Moshier, logf.c, sinf.c, atanf.c, asinf.c);
+tanh a quotient of expm1; erf 1 less the exponential of a minimax of degree 9 (4e-9 of erf), that of expm1
+again.
+
+A processor waits for the chain of a function's operations: of the vectors that follow it holds too few to
+fill the time. So long polynomials are summed in parts (Estrin), but for the last steps, whose rounding
+counts.
 """
 
 from __future__ import annotations
@@ -23,12 +28,12 @@ OF_LIBRARY = (
 FAR = ("sin", "cos", "tan")
 """What the C library computes in f32 too, of arguments beyond 1e5: pi/2 has too few digits here."""
 
-# T_residue: x less n times ln 2, n whole, and t = n + 1.5*2**23, which made it whole. Beyond c's bounds exp
-# is inf or 0; a NaN passes.
+# T_residue: x less n times ln 2, n whole, and t = n + 254 + 1.5*2**23, which made it whole. Beyond c's bounds
+# exp is inf or 0; a NaN passes.
 _RESIDUE_F32 = """
     T c = T_least(S(89.0f), T_most(S(-104.0f), x));
-    *t = T_fma(c, S(1.44269504f), S(12582912.0f));
-    T n = *t - S(12582912.0f);
+    *t = T_fma(c, S(1.44269504f), S(12583166.0f));
+    T n = *t - S(12583166.0f);
     T r = T_fma(n, S(-0.693359375f), c);
     return T_fma(n, S(2.12194440e-4f), r);
 """
@@ -36,8 +41,8 @@ _RESIDUE_F32 = """
 # One instruction in place of two: where t is far from 1.5*2**23 it has a bit of -2**-22, the residue is 0,
 # and 1 scaled by n, however large, is right. (Only n near -10**7 pass for near; their residues are small.)
 _RESIDUE_F32_MASKED = """
-    *t = T_fma(x, S(1.44269504f), S(12582912.0f));
-    T n = *t - S(12582912.0f);
+    *t = T_fma(x, S(1.44269504f), S(12583166.0f));
+    T n = *t - S(12583166.0f);
     T r = T_fma(n, S(-0.693359375f), x);
     int near = __builtin_ia32_ptestnmdBITS((I)*t, (I)S(-2.38418579e-7f), -1);
     return __builtin_ia32_vfmaddpsBITS_maskz(n, S(2.12194440e-4f), r, nearTAIL;
@@ -45,51 +50,46 @@ _RESIDUE_F32_MASKED = """
 
 _EXP_F32 = """\
 INLINE T T_exp(T x) {
-    T t, r = T_residue(x, &t), n = t - S(12582912.0f);
+    T t, r = T_residue(x, &t), n = t - S(12583166.0f);
     T p = T_fma(S(8.29030666e-3f), r, S(4.18979749e-2f));
     p = T_fma(p, r, S(1.66676372e-1f));
     p = T_fma(p, r, S(4.99991506e-1f));
     p = T_fma(p, r, S(9.99999702e-1f));
-    p = T_fma(p, r, S(1.0f));
-    return T_scale(p, n, t);
+    return T_scaled(p, r, n, t);
 }
 """
 
 _LOG_F32 = """\
 INLINE T T_mantissa(T x, T *k) { /* x less 1 where k times ln 2 are taken out of its logarithm */
-    T tiny = T_select(x < S(1.17549435e-38f), S(1.0f), S(0.0f));
-    T m = T_abs(x) * T_fma(tiny, S(8388607.0f), S(1.0f)); /* denormals times 2**23 */
+    I tiny = x < S(1.17549435e-38f);
+    T m = T_select(tiny, T_abs(x) * S(8388608.0f), x); /* denormals times 2**23 */
     I e = (T_bits(m) - 0x3f3504f3) >> 23;
-    m = T_from_bits(T_bits(m) - e * 8388608); /* in [sqrt(1/2), sqrt(2)) */
-    *k = T_fma(tiny, S(-23.0f), T_convert(e));
-    return m - S(1.0f);
+    *k = T_convert(e) + T_select(tiny, S(-23.0f), S(0.0f));
+    return T_lowered(m, e) - S(1.0f); /* of what lies in [sqrt(1/2), sqrt(2)) */
 }
-INLINE T T_series(T f) {
-    T p = T_fma(S(7.0376836292e-2f), f, S(-1.1514610310e-1f));
-    p = T_fma(p, f, S(1.1676998740e-1f));
-    p = T_fma(p, f, S(-1.2420140846e-1f));
-    p = T_fma(p, f, S(1.4249322787e-1f));
-    p = T_fma(p, f, S(-1.6668057665e-1f));
-    p = T_fma(p, f, S(2.0000714765e-1f));
-    p = T_fma(p, f, S(-2.4999993993e-1f));
-    p = T_fma(p, f, S(3.3333331174e-1f));
-    return p;
+INLINE T T_series(T f, T z) {
+    T w = z * z, p = T_fma(S(-1.1514610310e-1f), f, S(1.1676998740e-1f));
+    p = T_fma(p, z, T_fma(S(-1.2420140846e-1f), f, S(1.4249322787e-1f)));
+    p = T_fma(S(7.0376836292e-2f), w, p);
+    T q = T_fma(S(-1.6668057665e-1f), f, S(2.0000714765e-1f));
+    return T_fma(p, w, T_fma(q, z, T_fma(S(-2.4999993993e-1f), f, S(3.3333331174e-1f))));
 }
 INLINE T T_log_of_all(T x, T r) { /* r, but where x is no positive number */
-    T special = T_select(x < S(0.0f), S(__builtin_nanf("")), x);
-    special = T_select(x == S(0.0f), S(-__builtin_inff()), special);
-    I positive = x > S(0.0f), finite = x < S(__builtin_inff());
-    return T_select(positive & finite, r, special);
+    T beside = T_select(x == S(0.0f), S(-__builtin_inff()), S(__builtin_nanf("")));
+    return T_select(x > S(0.0f), T_select(x < S(__builtin_inff()), r, x), beside);
+}
+INLINE T T_natural(T f, T k) { /* the logarithm of 1 + f, and k times ln 2 */
+    T z = f * f, y = T_fma(k, S(-2.12194440e-4f), f * z * T_series(f, z));
+    y = T_fma(z, S(-0.5f), y);
+    return T_fma(k, S(0.693359375f), f + y);
 }
 INLINE T T_log(T x) {
-    T k, f = T_mantissa(x, &k), z = f * f;
-    T y = T_fma(k, S(-2.12194440e-4f), f * z * T_series(f));
-    y = T_fma(z, S(-0.5f), y);
-    return T_log_of_all(x, T_fma(k, S(0.693359375f), f + y));
+    T k, f = T_mantissa(x, &k);
+    return T_log_of_all(x, T_natural(f, k));
 }
 INLINE T T_log2(T x) {
     T k, f = T_mantissa(x, &k), z = f * f;
-    T y = T_fma(z, S(-0.5f), f * z * T_series(f));
+    T y = T_fma(z, S(-0.5f), f * z * T_series(f, z));
     T r = T_fma(f, S(0.442695041f), y * S(0.442695041f)); /* log2(e) less 1 */
     return T_log_of_all(x, k + (r + y + f));
 }
@@ -98,21 +98,27 @@ INLINE T T_log2(T x) {
 _SIGMOID = """\
 INLINE T T_sigmoid(T x) {
     T z = T_exp(-T_abs(x));
-    T s = S(1.0f) / (S(1.0f) + z);
-    return T_select(x >= S(0.0f), s, z * s);
+    return T_select(x < S(0.0f), z, S(1.0f)) / (S(1.0f) + z);
 }
 """
 
+# T_less: exp(r) less 1, r at most half of ln 2.
+_LESS_F32 = """\
+INLINE T T_less(T r) {
+    T z = r * r;
+    T p = T_fma(S(1.38825099e-3f), z, T_fma(S(8.36658034e-3f), r, S(4.16672018e-2f)));
+    p = T_fma(p, z, T_fma(S(1.66665432e-1f), r, S(4.99999981e-1f)));
+    return T_fma(p, z, r);
+}
+"""
+
+# (exp(2a) - 1) / (exp(2a) + 1), both of what exp(2a) less a power of two is. 1 beyond 9.1; a NaN passes.
 _TANH_F32 = """\
 INLINE T T_tanh(T x) {
-    T a = T_abs(x), z = x * x;
-    T p = T_fma(S(-5.70498872745e-3f), z, S(2.06390887954e-2f));
-    p = T_fma(p, z, S(-5.37397155531e-2f));
-    p = T_fma(p, z, S(1.33314422036e-1f));
-    p = T_fma(p, z, S(-3.33332819422e-1f));
-    T small = T_fma(p * z, a, a);
-    T large = S(1.0f) - S(2.0f) / (T_exp(a + a) + S(1.0f));
-    return T_copysign(T_select(a < S(0.625f), small, large), x);
+    T a = T_least(S(9.1f), T_abs(x)), c = a + a;
+    T t = T_fma(c, S(1.44269504f), S(12583039.0f));
+    T p = T_less(T_fma(t - S(12583039.0f), S(-0.693147181f), c)), h = T_power(t);
+    return T_copysign(T_fma(p, h, h - S(1.0f)) / T_fma(p, h, h + S(1.0f)), x);
 }
 """
 
@@ -121,23 +127,14 @@ INLINE T T_tanh(T x) {
 _ERF_F32 = """\
 INLINE T T_erf(T x) {
     T a = T_least(S(4.0f), T_abs(x)); /* 1 beyond; a NaN passes */
-    T p = T_fma(S(9.25626725e-6f), a, S(-1.17641290e-4f));
-    p = T_fma(p, a, S(6.32836919e-4f));
-    p = T_fma(p, a, S(-1.66702758e-3f));
-    p = T_fma(p, a, S(1.60396183e-4f));
-    p = T_fma(p, a, S(1.91530638e-2f));
-    p = T_fma(p, a, S(-1.02777830e-1f));
-    p = T_fma(p, a, S(-6.36619382e-1f));
+    T z = a * a, p = T_fma(S(9.25626725e-6f), a, S(-1.17641290e-4f));
+    p = T_fma(p, z, T_fma(S(6.32836919e-4f), a, S(-1.66702758e-3f)));
+    p = T_fma(p, z, T_fma(S(1.60396183e-4f), a, S(1.91530638e-2f)));
+    p = T_fma(p, z, T_fma(S(-1.02777830e-1f), a, S(-6.36619382e-1f)));
     p = T_fma(p, a, S(-1.28379172e-1f));
     p = T_fma(p, a, -a);
     T t = T_fma(p, S(1.44269504f), S(12583039.0f));
-    T r = T_fma(t - S(12583039.0f), S(-0.693147181f), p);
-    T g = T_fma(S(1.38825099e-3f), r, S(8.36658034e-3f)); /* exp(r) less 1 */
-    g = T_fma(g, r, S(4.16672018e-2f));
-    g = T_fma(g, r, S(1.66665432e-1f));
-    g = T_fma(g, r, S(4.99999981e-1f));
-    g = T_fma(r * r, g, r);
-    T h = T_from_bits((T_bits(t) & 255) * 8388608);
+    T g = T_less(T_fma(t - S(12583039.0f), S(-0.693147181f), p)), h = T_power(t);
     return T_copysign(T_fma(-g, h, S(1.0f) - h), x);
 }
 """
@@ -147,14 +144,13 @@ _RSQRT = "INLINE T T_rsqrt(T x) { return S(1.0f) / T_sqrt(x); }\n"
 _EXP2_F32 = """\
 INLINE T T_exp2(T x) {
     T c = T_least(S(129.0f), T_most(S(-151.0f), x));
-    T t = c + S(12582912.0f), n = t - S(12582912.0f), r = c - n;
+    T t = c + S(12583166.0f), n = t - S(12583166.0f), r = c - n;
     T p = T_fma(S(1.53533618e-4f), r, S(1.33988744e-3f));
     p = T_fma(p, r, S(9.61843736e-3f));
     p = T_fma(p, r, S(5.55033247e-2f));
     p = T_fma(p, r, S(2.40226479e-1f));
     p = T_fma(p, r, S(6.93147203e-1f));
-    p = T_fma(p, r, S(1.0f));
-    return T_scale(p, n, t);
+    return T_scaled(p, r, n, t);
 }
 """
 
@@ -165,13 +161,7 @@ INLINE T T_quarter(T x) {
     T c = T_least(S(89.5f), T_most(S(-30.0f), x));
     T t = T_fma(c, S(1.44269504f), S(12583037.0f)), n = t - S(12583037.0f);
     T r = T_fma(n, S(-0.693359375f), c);
-    r = T_fma(n, S(2.12194440e-4f), r);
-    T p = T_fma(S(1.38825099e-3f), r, S(8.36658034e-3f));
-    p = T_fma(p, r, S(4.16672018e-2f));
-    p = T_fma(p, r, S(1.66665432e-1f));
-    p = T_fma(p, r, S(4.99999981e-1f));
-    p = T_fma(r * r, p, r);
-    T h = T_from_bits((T_bits(t) & 255) * 8388608);
+    T p = T_less(T_fma(n, S(2.12194440e-4f), r)), h = T_power(t);
     return T_fma(p, h, h - S(0.25f));
 }
 INLINE T T_expm1(T x) {
@@ -207,13 +197,15 @@ INLINE T T_atanh(T x) {
 }
 """
 
-# What 1 + x leaves out of x goes back into the logarithm, which grows by 1/(1 + x) times as much.
+# Of 1 + x only the power of two is taken: x and 1 are divided by it apart, so that nothing of x is left out.
+# Its inverse, which may be 2**-128, is made four times as large first.
 _LOG1P_F32 = """\
 INLINE T T_log1p(T x) {
-    T u = S(1.0f) + x, r = T_log(u);
-    T more = r + (x - (u - S(1.0f))) / u;
-    I positive = u > S(0.0f), finite = u < S(__builtin_inff());
-    return T_copysign(T_select(positive & finite, more, r), x);
+    T u = S(1.0f) + x;
+    I e = (T_bits(T_abs(u)) - 0x3f3504f3) >> 23;
+    T s = T_lowered(S(4.0f), e) * S(0.25f);
+    T r = T_natural(T_fma(x, s, s - S(1.0f)), T_convert(e));
+    return T_copysign(T_log_of_all(u, r), x);
 }
 """
 
@@ -326,7 +318,7 @@ def templates(element: str, dialect: Dialect, masked: tuple[str, str] | None = N
     return (
         _RSQRT
         + f"INLINE T T_residue(T x, T *t) {{\n{residue}}}\n"
-        + _EXP_F32 + _LOG_F32 + _SIGMOID + _TANH_F32 + _ERF_F32
+        + _EXP_F32 + _LESS_F32 + _LOG_F32 + _SIGMOID + _TANH_F32 + _ERF_F32
         + _EXP2_F32 + _EXPM1_F32 + _LOG1P_F32 + _HYPERBOLIC_F32
         + f"INLINE T T_quadrant(T a, I *q) {{\n{quadrant}}}\n"
         + _CIRCULAR_F32 + _ARCS_F32 + _SIGN

@@ -182,11 +182,17 @@ INLINE {element} {element}_convert({integers} b) {{ return ({element})b; }}
 INLINE f32 f32_tf32(f32 x) {
     return x != x ? x : f32_from_bits((i32)(((u32)f32_bits(x) + 0x1000) & 0xffffe000));
 }
-/* p * 2**n; the integer n is also t - 1.5*2**23. Two factors reach infinity and the denormals. */
-INLINE f32 f32_scale(f32 p, f32 n, f32 t) {
-    i32 k = f32_bits(t) - 0x4b400000, h = k >> 1;
-    (void)n; /* of a NaN the shifts are of any number: they wrap */
-    return p * f32_from_bits((i32)((u32)(h + 127) << 23)) * f32_from_bits((i32)((u32)(k - h + 127) << 23));
+/* 2**n; the last 8 bits of t are n + 127. Of a NaN they are any. */
+INLINE f32 f32_power(f32 t) { return f32_from_bits((i32)((u32)f32_bits(t) << 23)); }
+/* x * 2**-e, where both are in range. */
+INLINE f32 f32_lowered(f32 x, i32 e) { return f32_from_bits((i32)((u32)f32_bits(x) - ((u32)e << 23))); }
+/* (1 + p*r) * 2**n; the last 9 bits of t are n + 254. Two factors reach infinity and the denormals, */
+/* the halves of n + 254 rounded down and up; the first one is there before p is. */
+INLINE f32 f32_scaled(f32 p, f32 r, f32 n, f32 t) {
+    u32 k = (u32)f32_bits(t) << 22;
+    f32 h = f32_from_bits((i32)(k & 0x7f800000)), l = f32_from_bits((i32)((k + 0x400000) & 0x7f800000));
+    (void)n;
+    return f32_fma(p, r * h, h) * l;
 }
 INLINE int f32_any(int chosen) { return chosen; }
 """
@@ -298,12 +304,19 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
     masked = None
     if element == "f32":
         text += _by_lanes(name, element, lanes, "tf32")
-        one = f"(void)t;\n    return __builtin_ia32_scalefps{bits}_mask(p, n, p, -1{tail};"
-        plain = (
-            f"(void)n;\n    {integers} k = ({integers})t - 0x4b400000, h = k >> 1;\n"
-            f"    return p * ({name})((h + 127) << 23) * ({name})((k - h + 127) << 23);"
+        text += f"{head}power({name} t) {{ return ({name})(({integers})t << 23); }}\n"
+        text += f"{head}lowered({name} x, {integers} e) {{ return ({name})(({integers})x - (e << 23)); }}\n"
+        one = (
+            f"(void)t;\n    {name} q = {name}_fma(p, r, {name}_splat(1.0f));\n"
+            f"    return __builtin_ia32_scalefps{bits}_mask(q, n, q, -1{tail};"
         )
-        text += f"{head}scale({name} p, {name} n, {name} t) {{\n" + dialect.body(plain, (avx512, one)) + "}\n"
+        plain = (
+            f"(void)n;\n    {integers} k = ({integers})t << 22;\n"
+            f"    {name} h = ({name})(k & 0x7f800000), l = ({name})((k + 0x400000) & 0x7f800000);\n"
+            f"    return {name}_fma(p, r * h, h) * l;"
+        )
+        text += f"{head}scaled({name} p, {name} r, {name} n, {name} t) {{\n"
+        text += dialect.body(plain, (avx512, one)) + "}\n"
         text += _any(integers, name, lanes, dialect)
         text += "".join(_by_lanes(name, element, lanes, f"far_{f}", "xv") for f in FAR)
         masked = avx512, residue_masked(bits, tail)
