@@ -36,7 +36,7 @@ from agents.perfllm.across import held_out
 from agents.perfllm.across.folders import known_experts, write_experts
 from agents.perfllm.across.guides import Guide, Kinds
 from agents.perfllm.across.held_out import Run
-from agents.perfllm.across.loop import Loop, Plan, game_of, listed, told
+from agents.perfllm.across.loop import COMPILE_SECONDS, Loop, Plan, game_of, listed, told
 from agents.perfllm.across.problem import Problem, spend
 from agents.perfllm.across.saved import parsed
 from agents.perfllm.across.search import Search
@@ -112,7 +112,7 @@ def main() -> None:
             "compare play kernels that it has never seen, which times what was found anew and in turns."
         )
     if options.part != "report":
-        with opened() as records, Measurer(records) as measurer:
+        with opened() as records, Measurer(records, compile_seconds=COMPILE_SECONDS) as measurer:
             timing = MachineTiming(measurer, "carryover")
             if options.part == "ship":
                 print(shipped(options, timing))

@@ -184,7 +184,13 @@ def _train_library(
     as_json: bool,
 ) -> None:
     """Rounds of teachers and a policy, on kernels of the library's list."""
-    from agents.perfllm.across.loop import Loop, Plan, listed, told  # with torch, whose import takes seconds
+    from agents.perfllm.across.loop import (  # with torch, whose import takes seconds
+        COMPILE_SECONDS,
+        Loop,
+        Plan,
+        listed,
+        told,
+    )
 
     on = target or DEFAULT_TARGET
     known = [kernel for of in listed(on).values() for kernel in of]
@@ -196,7 +202,7 @@ def _train_library(
         raise Failure(untimed)
     plan = Plan.of(names or known, shapes, target=on, seed=seed, blind=3 * budget, guided=budget)
     folder = folder or libraries() / f"{LIBRARY}{on}-{seed}"
-    with opened() as records, Measurer(records) as measurer:
+    with opened() as records, Measurer(records, compile_seconds=COMPILE_SECONDS) as measurer:
         timing: Timing = CountTiming() if counting else MachineTiming(measurer, "perfllm")
         try:
             loop = Loop(plan, timing, folder, again)

@@ -210,7 +210,9 @@ class Board {
   }
 
   toggleMeasuring() {
-    this.send("measure", { on: !this.data.measuring });
+    // At once, not when the server has answered: a second press means the other.
+    this.data.measuring = !this.data.measuring;
+    this.send("measure", { on: this.data.measuring });
   }
 
   isOperation(path) {

@@ -43,6 +43,7 @@ MEASURED = data_path("agents", "perfllm", "across", "kernels_measured.toml")
 KEPT = 3  # lines of a problem that are taught
 NEAR_BEST = 1.05  # of the fastest, a line that is taught takes no longer
 WORTH = 0.97  # of the start, a line that is taught takes at most so much
+COMPILE_SECONDS = 4.0  # a program that takes longer fails: others could be tried in the time
 ENOUGH = 1.02  # rounds end where teachers gain less, in the geometric mean
 
 Key = tuple[str, str]  # a kernel and its shape
