@@ -14,7 +14,15 @@ from agents.passes import pass_moves
 from agents.perfllm.across import features
 from agents.perfllm.across.examples import Line, examples_of, siblings_of
 from agents.perfllm.across.guides import Kinds, alike
-from agents.perfllm.across.lines import finished, forced, grafted, made_legal, minimised, transplanted
+from agents.perfllm.across.lines import (
+    MOST_MOVES,
+    finished,
+    forced,
+    grafted,
+    made_legal,
+    minimised,
+    transplanted,
+)
 from agents.perfllm.across.loop import Loop, Plan, game_of, listed
 from agents.perfllm.across.policy import NgramReader, Policy, trained
 from agents.perfllm.across.problem import Costs as KeptCosts
@@ -129,6 +137,31 @@ def test_minimising_drops_what_made_nothing_faster() -> None:
     left: Trail = ended.value.value
     assert [step.move.name for step in left.steps] == ["unroll"]
     assert mul.seconds([left]) <= [cost]
+
+
+def test_two_moves_that_undo_each_other_are_dropped_together() -> None:
+    mul = problem()
+    trail = mul.start.played(map(parse_move, ("unroll z@1", "interchange z@0", "interchange z@0")))
+    [cost, apart] = mul.seconds([trail, trail.upto(2)])
+    assert len(trail.steps) == 3 and cost < apart  # neither is dropped by itself
+    search = minimised(trail, cost, random.Random(0))
+    batch = next(search)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            batch = search.send(
+                [
+                    1.0 if t.program.hash == apart else c
+                    for t, c in zip(batch, mul.seconds(batch), strict=True)
+                ]
+            )
+    assert [str(move) for move in ended.value.value.moves] == ["unroll z@1"]
+
+
+def test_a_line_that_is_finished_has_an_end() -> None:
+    start = problem("conv", "1x2x2x6x6x3").start
+    donor = list(map(parse_move, ("split_scope y@0 2", "interchange y@0", "unroll y@0"))) * 20
+    for made in (transplanted(start, donor, random.Random(0)), finished(start, donor, random.Random(0))):
+        assert len(made.steps) <= MOST_MOVES + 4  # and what the last needs
 
 
 @pytest.mark.parametrize(("margin", "left"), [(1.005, 1), (1.02, 0)])

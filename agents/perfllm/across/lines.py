@@ -21,6 +21,8 @@ GRAFTS = 0.6  # share of edits that take moves from another line
 WHOLE = 0.4  # share of grafts that take a line to its end, not some moves of it
 FORCED = 0.4  # share of the other edits that play a move together with what it needs to be legal
 FINISHED = 0.6  # share of edits that are finished as another line was
+MOST_MOVES = 40  # of a line: what repeats another's moves wherever it can has no end by itself
+BLOCKS = (8, 2, 1)  # moves that are left out together, to minimise a line: two may undo each other
 PLACES = 6  # at which a move of another line is tried behind an edit
 TRIES = 8  # places at which a move is tried that is not legal where it was
 NEEDY = 2  # places at which it is tried behind what it needs, where it is legal at none
@@ -93,6 +95,8 @@ def finished(trail: Trail, donor: Moves, rng: random.Random) -> Trail:
         alike = [m for m in all_candidates(context, (move.name,)) if _words(m) == _words(move)]
         rng.shuffle(alike)
         for other in alike[:PLACES]:
+            if len(trail.steps) >= MOST_MOVES:
+                return trail
             trail = made_legal(trail, other, rng) or trail
     return trail
 
@@ -112,7 +116,8 @@ def transplanted(trail: Trail, moves: Moves, rng: random.Random, born: int = 0) 
     not legal, or left out. What arrays are called here is settled by the first move that names them."""
     names: dict[str, str] = {}
     for move in moves:
-        trail = _alike(trail, move, names, rng, NEEDY, born) or trail
+        if len(trail.steps) < MOST_MOVES:
+            trail = _alike(trail, move, names, rng, NEEDY, born) or trail
     return trail
 
 
@@ -185,17 +190,19 @@ def minimised(
     cost, as a strategy does; ``cost`` is the line's own, and ``margin`` how many times it still counts as it.
     """
     most = margin * cost
-    at = len(trail.steps)
-    while at > 0:
-        at -= 1
-        before, rest = trail.upto(at), trail.steps[at + 1 :]
-        tried = {trail.program.hash}
-        for shorter in (before.replayed(rest), mended(before, rest, rng)):
-            if len(shorter.steps) >= len(trail.steps) or shorter.program.hash in tried:
-                continue
-            tried.add(shorter.program.hash)
-            [took] = yield [shorter]
-            if took <= most:
-                trail, at = shorter, len(shorter.steps)
-                break
+    for block in BLOCKS:
+        at = len(trail.steps)
+        while at >= block:
+            before, rest = trail.upto(at - block), trail.steps[at:]
+            at -= max(1, block // 2)
+            tried = set[str]()
+            for shorter in (before.replayed(rest), mended(before, rest, rng)):
+                if len(shorter.steps) >= len(trail.steps) or shorter.program.hash in tried:
+                    continue
+                tried.add(shorter.program.hash)
+                same = shorter.program.hash == trail.program.hash
+                [took] = [cost] if same else (yield [shorter])
+                if took <= most:
+                    trail, at = shorter, len(shorter.steps)
+                    break
     return trail

@@ -28,7 +28,7 @@ import numpy as np
 
 from agents.agent import Proposals, Thought
 from agents.perfllm.across.guides import Guide, alike
-from agents.perfllm.across.lines import NOTHING, edited, finished, minimised, transplanted
+from agents.perfllm.across.lines import MOST_MOVES, NOTHING, edited, finished, minimised, transplanted
 from agents.perfllm.actions import Action, actions_in_turn, legal_actions
 from agents.trail import Trail
 from dojo_core.game import Step
@@ -50,7 +50,7 @@ class SearchSettings:
 
     most_actions: int = 48  # of a position
     glanced: int = 20  # legal ones of a position where a guide orders moves by their text before
-    most_moves: int = 40  # of a line
+    most_moves: int = MOST_MOVES  # of a line
     from_start: float = 0.2  # share of walks that begin at the start; at 0 no replay of a line does either
     first_moves: int = 24  # of such a walk and of any that a guide leads, at most
     moves: int = 4  # of any other
