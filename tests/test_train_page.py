@@ -83,10 +83,11 @@ def test_what_carries_over_is_shown_at_once_and_of_ones_own_loops(home: Path) ->
     assert not shown.exception
     own, *shipped = shown.selectbox(key="carried_loop").options
     assert own == "library-snitch-0" and "by_kernel-a-ngrams-0, which comes with the Dojo" in shipped
-    players, teachers = (each.value for each in shown.dataframe)
+    *tables, teachers = (each.value for each in shown.dataframe)
     _, runs = held_out.read(document_path("perfllm/carryover.json"))
-    assert "policy (ngrams)" in list(players["player"])
-    assert sum(players["runs"]) == len(held_out.of_scheme(runs, "by_kernel"))
+    for scheme, players in zip(held_out.schemes(runs), tables, strict=True):
+        assert "policy (ngrams)" in list(players["player"])
+        assert sum(players["runs"]) == len(held_out.of_scheme(runs, scheme))
     assert list(teachers["round 0"]) == ["0.50", "0.25"] and list(teachers["round 1"]) == ["1.00", "0.25"]
     assert any("1 round ended (blind in round 0), 40 programs" in each.value for each in shown.caption)
     loop = told(folder)
