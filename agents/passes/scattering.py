@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 from agents.passes.channels import copying, lay_out, turn
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
-from agents.passes.structure import depths_of, only, scope_of, uses, widths_for
+from agents.passes.structure import depths_of, only, scope_of, stride, uses, widths_for
 from agents.passes.vectors import write_out
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.dependence import has_vector_form
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import Leaf, Number, Provenance
+from dojo_core.program.tree import DTYPE_BYTES, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 WORTH = 4  # multiply-adds of a tile for each of its results, which come from a cache and go back there
+WAYS = 8  # of the first-level cache: so many lines that are a way apart stay there
 MOST = 128  # of them for one term: each is written out
 
 
@@ -55,7 +56,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     channels = scope_of(sketch.program, sketch.path(each.channel)).size
     width = only(w for w in widths_for(sketch.program, [leaf], target) if channels % w == 0)
     run = _run(leaf, each, target.vector_registers)
-    first = _first(sketch, leaf)
+    first = _first(sketch, leaf, each)
     isolate(sketch, operation)
     isolate(sketch, first)
     nests = [_first_ordered(sketch, first, each, width), _ordered(sketch, operation, each, width, run)]
@@ -68,10 +69,13 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     sketch.play("stage_read", each.weights, "root", weights)
     lay_out(sketch, operation, weights, width)
     leaf = leaf_at(sketch, operation)
-    inner = min(d for d, scope in enumerate(leaf.scopes) if scope.provenance in (*each.terms, each.tap))
+    inner = len(leaf.scopes) - len(each.terms) - 3  # its terms, and a tile's inputs, taps and vector
     if inner == len(sketch.path(region)):  # all is one tile: it gets a scope beside what sets it
         sketch.play("wrap", sketch.place(leaf.path[: inner + 1]), 1)
         leaf, inner = leaf_at(sketch, operation), inner + 1
+    with sketch.attempt():
+        _rows_together(sketch, operation, each, weights)
+    leaf = leaf_at(sketch, operation)
     sums = fresh_name(sketch.program, "acc")
     sketch.play("stage_write", kept, sketch.place(leaf.path[:inner]), sums)
     for provenance in dict.fromkeys(
@@ -81,6 +85,26 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     ):
         write_out(sketch, provenance, MOST)
     sketch.play("set_location", sums, "register")
+
+
+def _rows_together(sketch: Sketch, operation: Provenance, each: Scatter, weights: str) -> None:
+    """Copy a row of inputs, all its terms side by side, where these lie in the same few sets of the first-level
+    cache: all tiles of the row read it.
+
+    Raises NoSuchPlace where it is read well enough where it is.
+    """
+    program, leaf, target = sketch.program, leaf_at(sketch, operation), sketch.context.target
+    window = only(access for access in leaf.op.reads if access.array != weights)
+    terms = [(d, scope.size) for d, scope in enumerate(leaf.scopes) if scope.provenance in each.terms]
+    number = DTYPE_BYTES[program.buffer_of[window.array].dtype]
+    apart = math.gcd(*(stride(program, window, d) * number for d, _ in terms))
+    if apart % (target.first_cache_bytes // WAYS) or math.prod(size for _, size in terms) <= WAYS:
+        raise NoSuchPlace("Its terms find room in the first-level cache.")
+    row = max(d for d, scope in enumerate(leaf.scopes) if scope.provenance in each.rows and uses(window, d))
+    name = fresh_name(program, "x" + window.array[:20])
+    sketch.play("stage_read", window.array, sketch.place(leaf.path[: row + 1]), name)
+    copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
+    write_out(sketch, copy.scopes[-1].provenance, MOST)
 
 
 def _found(sketch: Sketch, operation: Provenance) -> Scatter:
@@ -127,8 +151,9 @@ def _found(sketch: Sketch, operation: Provenance) -> Scatter:
 
 
 def _run(leaf: Leaf, each: Scatter, registers: int) -> int:
-    """How many inputs of a row a tile takes: as many as divide them and leave registers for their results, a
-    vector of weights and a number. Raises NoSuchPlace where that is too few."""
+    """How many inputs of a row a tile takes: as many as divide them and leave registers for their results,
+    one of the other, and the inputs or weights of a term, whichever are fewer. Raises NoSuchPlace where that is
+    too few."""
     sizes = {scope.provenance: scope.size for scope in leaf.scopes}
     steps = {leaf.scopes[d].provenance: step for d, step in affine(leaf.op.target.index[-1]).terms}
     columns, taps = sizes[each.column], sizes[each.tap]
@@ -142,7 +167,7 @@ def _run(leaf: Leaf, each: Scatter, registers: int) -> int:
         for run in range(1, columns + 1)
         if columns % run == 0
         and run * taps <= MOST
-        and results(run) + 2 <= registers
+        and results(run) + min(run, taps) + 1 <= registers
         and run * taps * terms >= WORTH * results(run)
     ]
     if not fitting:
@@ -150,22 +175,26 @@ def _run(leaf: Leaf, each: Scatter, registers: int) -> int:
     return fitting[-1]
 
 
-def _first(sketch: Sketch, leaf: Leaf) -> Provenance:
-    """The operation before a sum that sets all its results to a number. Raises NoSuchPlace."""
+def _first(sketch: Sketch, leaf: Leaf, each: Scatter) -> Provenance:
+    """The operation before a sum that sets all its results to a number, or one for each channel. Raises
+    NoSuchPlace."""
     before = [
         other
         for other in sketch.program.leaves
         if other.op.target.array == leaf.op.target.array and other.path < leaf.path
     ]
     first = only(reversed(before))
-    plain = all(len(affine(form).terms) <= 1 for form in first.op.target.index) and not first.op.guard
-    if first.op.accumulate or first.op.function or not isinstance(first.op.operands[0], Number) or not plain:
-        raise NoSuchPlace("Nothing sets the results to a number first.")
+    forms = [affine(form) for form in first.op.target.index]
+    if first.op.accumulate or first.op.function or first.op.guard or any(len(f.terms) > 1 for f in forms):
+        raise NoSuchPlace("Nothing sets the results first.")
+    alike = set(range(len(first.scopes))) - set(forms[each.dim].depths)
+    if any(access.indirect or uses(access, depth) for access in first.op.reads for depth in alike):
+        raise NoSuchPlace("The results of a channel begin with several numbers.")
     return first.op.provenance
 
 
 def _ordered(sketch: Sketch, operation: Provenance, each: Scatter, width: int, run: int) -> list[Provenance]:
-    """Order a sum: around, vectors of channels, rows, runs, terms, a tile's taps and inputs, a vector.
+    """Order a sum: around, vectors of channels, rows, runs, terms, a tile's inputs and taps, a vector.
 
     Gives the scopes outside the rows.
     """
@@ -174,7 +203,10 @@ def _ordered(sketch: Sketch, operation: Provenance, each: Scatter, width: int, r
     outer = [*each.around, *blocks]
     if not outer:
         outer = [wrapped(sketch, operation)]
-    order(sketch, operation, [*outer, *each.rows, *runs, *each.terms, each.tap, column, lanes])
+    # Those of which there are fewer innermost: gcc keeps them in registers while the others come by once, and
+    # finds no room for the sums where it has to keep the many.
+    inside = sorted((column, each.tap), key=lambda scope: -scope_of(sketch.program, sketch.path(scope)).size)
+    order(sketch, operation, [*outer, *each.rows, *runs, *each.terms, *inside, lanes])
     return outer
 
 

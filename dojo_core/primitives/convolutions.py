@@ -18,7 +18,7 @@ Pads = Sequence[tuple[int, int]]
 PHASES = 9  # of a transposed convolution that meet taps: each is a few scopes of the text
 # Times the multiplications of a transposed convolution that go into its padding, from which on these are left
 # out; where channels go into vectors, which then take what an element of the input gives.
-PADDED, LANES = 1.5, 8
+PADDED, LANES = 1.2, 8
 
 
 def convolve(
@@ -103,7 +103,7 @@ def convolve_transposed(
     The result is (n, m, *sizes), of ``(size-1)*stride + (taps-1)*dilation + 1 + output_padding`` less what
     ``pads`` cuts off. The places that lie alike between strides are a convolution of stride 1 each, so that
     nothing is multiplied with zeros that were put in between. Where more than ``PHASES`` of these meet taps,
-    or a third of what they meet is the padding around a small input, what each element of the input gives is
+    or a sixth of what they meet is the padding around a small input, what each element of the input gives is
     added to the result.
     """
     rank = len(x.axes) - 2
@@ -134,9 +134,7 @@ def convolve_transposed(
     mostly_padding = math.prod(sizes) >= PADDED * math.prod(spatial) * math.prod(strides)
     if math.prod(map(len, phases)) > PHASES or (mostly_padding and inner % LANES == 0):
         x = reshape(b, x, (x.shape[0], groups, channels // groups, *spatial))
-        y = _scattered(b, x, w, strides, dilations, pads, extra, target)
-        if begin is not None:
-            y = elementwise(b, "+", y, begin, dtype=y.dtype)
+        y = _scattered(b, x, w, strides, dilations, pads, extra, target, begin)
         return convert(b, reshape(b, y, (x.shape[0], groups * inner, *sizes)), target)
     around = [
         (max((-f.low for f in axis), default=0), max((f.high - s + 1 for f in axis), default=0))
@@ -170,17 +168,21 @@ def _scattered(
     pads: Pads,
     extra: Sequence[int],
     dtype: str,
+    begin: Array | None,
 ) -> Array:
     """The transposed convolution of (n, groups, c, *spatial) with (groups, c, m, *taps), as sums into its
-    places."""
+    places, which ``begin``, of the result's axes, begins."""
     rank = len(strides)
     spatial, taps = x.shape[3:], w.shape[3:]
     reach = [
         (s - 1) * stride + (t - 1) * d + 1
         for s, stride, t, d in zip(spatial, strides, taps, dilations, strict=True)
     ]
+    cut = [(-before, e - after) for (before, after), e in zip(pads, extra, strict=True)]
+    grows = any(after > 0 for _, after in cut)
     whole = fresh(b, "f32" if dtype in HALVES else dtype, (*x.shape[:2], w.shape[2], *reach))
-    write(b, whole, "", filled(0, whole.dtype, ()))
+    first = filled(0, whole.dtype, ()) if begin is None or grows else convert(b, begin, whole.dtype)
+    write(b, whole, "", first)
     target = whole
     for k in range(rank):
         target = window(b, target, 3 + k, taps[k], strides[k], dilations[k])
@@ -192,8 +194,8 @@ def _scattered(
     weights = unsqueeze(b, weights, (0, *range(3, 3 + rank)))
     target = broadcast(b, target, (*target.shape[:-1], x.shape[2]))
     write(b, target, "*", rows, weights, accumulate="+")
-    cut = [(-before, e - after) for (before, after), e in zip(pads, extra, strict=True)]
-    return pad(b, whole, [(0, 0), (0, 0), (0, 0), *cut])
+    y = pad(b, whole, [(0, 0), (0, 0), (0, 0), *cut])
+    return elementwise(b, "+", y, begin, dtype=y.dtype) if begin is not None and grows else y
 
 
 class _Phase:
