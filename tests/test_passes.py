@@ -163,6 +163,18 @@ def test_heuristic_computes_again_from_the_last_value_on():
     assert [line.split(" = ")[0] for line in lines if line.startswith("64")] == ["64:p u[{0}]"], lines
 
 
+def test_rows_for_whose_values_the_stack_has_no_room_are_vectors():
+    """Merged into one of 1640, as no vector divides 41; of what is computed again a vector is left."""
+    lines = played(
+        "kernel k\nin x\nout y\nx f32 [2, 40, 41] heap\ny f32 [2, 40, 41] heap\nt f32 [2, 40, 41] heap\n"
+        "s f32 [2] heap\n2 40 41 t[{0},{1},{2}] = x[{0},{1},{2}]*x[{0},{1},{2}]\n"
+        "2 s[{0}] = 0\n2 40 41 s[{0}] += t[{0},{1},{2}]\n"
+        "2 40 41 y[{0},{1},{2}] = t[{0},{1},{2}] - s[{0}]\n",
+        target=replace(WIDE, cache_bytes=4 << 10, stack_bytes=4 << 10),
+    )
+    assert "| | | 16:v y[{0},{1}*48+{2}*16+{3}] = tr1[{0},{1}*3+{2},{3}] - s[{0}]" in lines
+
+
 def test_heuristic_packs_panels_and_tiles_a_product_in_registers():
     found = kernels.get("matmul")
     assert played(found.program((96, 128, 128)).text)[3:] == [

@@ -1,9 +1,12 @@
 """The heuristic pass on what inputs give to their results: tiles of a row's inputs by its taps."""
 
+from dataclasses import replace
+
 import pytest
 
 from dojo_core.primitives import Builder, convolve_transposed, elementwise
 from dojo_core.program.tree import Program
+from tests.test_passes import WIDE
 from tests.test_passes_fusion import lines
 
 
@@ -25,6 +28,22 @@ def test_inputs_and_taps_of_a_row_meet_in_registers():
         "| | | | | | 3:u 5:u 4:u 16:v acc[{0},{1},{2},{3},{4},{5},{7}+{8},{9}]"
         " += x[{0},{6},{2},{3},{8}]*pw[{1},{4},{5},{6},{7},{9}]",
         f"| | | | | | 8:u 16:v {kept} = {sums}",
+    ]
+
+
+def test_sums_begin_with_a_bias_and_rows_whose_terms_lie_in_one_set_of_the_cache_are_copied():
+    """Channels of 32x32 numbers are 4 KiB apart: no more than 8 lines of them stay. The 3 taps stand innermost,
+    as there are fewer of them than of the 8 inputs."""
+    b = Builder("k")
+    x, w = b.input("x", "f32", (2, 16, 32, 32)), b.input("w", "f32", (16, 8, 3, 3))
+    b.output("y", convolve_transposed(b, x, w, b.input("c", "f32", (8,))))
+    narrow = replace(WIDE, vector_widths=WIDE.vector_widths | {"f32": (8, 4)}, vector_registers=16)
+    found = lines(b.program(), narrow)
+    assert [line for line in found if line.startswith(("2:p", "| 32", "| | | | 16"))] == [
+        "2:p 34 34:u 8:v ty[{0},{1}*34+{2},{3}] = c[{3}]",
+        "| 32 16 4:u 8:v xx[{0},{1},{2},{3}*8+{4}] = x[{0},{2},{1},{3}*8+{4}]",
+        "| | | | 16 8:u 3:u 8:v acc[{0},{1},{2},{3},{5}+{6},{7}]"
+        " += xx[{0},{1},{4},{3}*8+{5}]*pw[{2},{4},{6},{7}]",
     ]
 
 

@@ -610,17 +610,19 @@ def test_transposed_convolutions(name):
 
 
 @pytest.mark.parametrize(
-    ("size", "channels", "padded"), [(3, 8, False), (6, 8, False), (7, 8, True), (3, 7, True)]
+    ("size", "taps", "channels", "padded"),
+    [(3, 4, 8, False), (99, 4, 8, False), (26, 5, 8, False), (27, 5, 8, True), (3, 4, 7, True)],
 )
-def test_a_transposed_convolution_of_a_small_input_leaves_its_padding_out(size, channels, padded):
-    """Half as many results again as inputs, or more; where vectors can go along the channels."""
-    text = built(convolve_transposed, (1, 2, size), (2, channels, 4))[2]
+def test_a_transposed_convolution_leaves_its_padding_out(size, taps, channels, padded):
+    """Where vectors can go along the channels; of many taps if there are 1.15 times as many results as inputs."""
+    text = built(convolve_transposed, (1, 2, size), (2, channels, taps))[2]
     assert ("padded[" in text) == padded
     (products,) = [line for line in body(text) if "*" in line and "+=" in line]
     assert products == (
-        f"{channels} {size + 3} 2 4 y0[0,{{0}},{{1}}] += padded[{{2}},{{1}}+{{3}}]*x1[{{2}},{{0}},-{{3}}+3]"
+        f"{channels} {size + taps - 1} 2 {taps} y0[0,{{0}},{{1}}]"
+        f" += padded[{{2}},{{1}}+{{3}}]*x1[{{2}},{{0}},-{{3}}+{taps - 1}]"
         if padded
-        else f"{channels} {size} 4 2 y0[0,{{0}},{{1}}+{{2}}] += x0[0,{{3}},{{1}}]*x1[{{3}},{{0}},{{2}}]"
+        else f"{channels} {size} {taps} 2 y0[0,{{0}},{{1}}+{{2}}] += x0[0,{{3}},{{1}}]*x1[{{3}},{{0}},{{2}}]"
     )
 
 

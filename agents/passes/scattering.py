@@ -88,8 +88,8 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
 
 
 def _rows_together(sketch: Sketch, operation: Provenance, each: Scatter, weights: str) -> None:
-    """Copy a row of inputs, all its terms side by side, where these lie in the same few sets of the first-level
-    cache: all tiles of the row read it.
+    """Copy a row of inputs, its terms side by side, where these lie in the same few sets of the first-level
+    cache, for all tiles of the row.
 
     Raises NoSuchPlace where it is read well enough where it is.
     """
@@ -98,11 +98,11 @@ def _rows_together(sketch: Sketch, operation: Provenance, each: Scatter, weights
     terms = [(d, scope.size) for d, scope in enumerate(leaf.scopes) if scope.provenance in each.terms]
     number = DTYPE_BYTES[program.buffer_of[window.array].dtype]
     apart = math.gcd(*(stride(program, window, d) * number for d, _ in terms))
-    if apart % (target.first_cache_bytes // WAYS) or math.prod(size for _, size in terms) <= WAYS:
+    rows = [d for d, scope in enumerate(leaf.scopes) if scope.provenance in each.rows and uses(window, d)]
+    if apart % (target.first_cache_bytes // WAYS) or math.prod(size for _, size in terms) <= WAYS or not rows:
         raise NoSuchPlace("Its terms find room in the first-level cache.")
-    row = max(d for d, scope in enumerate(leaf.scopes) if scope.provenance in each.rows and uses(window, d))
     name = fresh_name(program, "x" + window.array[:20])
-    sketch.play("stage_read", window.array, sketch.place(leaf.path[: row + 1]), name)
+    sketch.play("stage_read", window.array, sketch.place(leaf.path[: max(rows) + 1]), name)
     copy = only(other for other in sketch.program.leaves if other.op.target.array == name)
     write_out(sketch, copy.scopes[-1].provenance, MOST)
 
@@ -152,8 +152,8 @@ def _found(sketch: Sketch, operation: Provenance) -> Scatter:
 
 def _run(leaf: Leaf, each: Scatter, registers: int) -> int:
     """How many inputs of a row a tile takes: as many as divide them and leave registers for their results,
-    one of the other, and the inputs or weights of a term, whichever are fewer. Raises NoSuchPlace where that is
-    too few."""
+    and for a term's inputs and weights: all of those that are fewer, and one of the others. Raises NoSuchPlace
+    where that is too few."""
     sizes = {scope.provenance: scope.size for scope in leaf.scopes}
     steps = {leaf.scopes[d].provenance: step for d, step in affine(leaf.op.target.index[-1]).terms}
     columns, taps = sizes[each.column], sizes[each.tap]

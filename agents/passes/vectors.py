@@ -144,7 +144,10 @@ def _materialise(sketch: Sketch, path: Path) -> None:
                 if form.uses(depth) and not buffer.dims[k].materialised:
                     if buffer.location == "register":
                         sketch.may("set_location", buffer.name, "stack")
-                    sketch.may("materialise_dims", buffer.name, k)
+                    # What the stack has no room for is on the heap until storage.py shrinks it to a vector.
+                    if not sketch.may("materialise_dims", buffer.name, k):
+                        sketch.may("set_location", buffer.name, "heap")
+                        sketch.may("materialise_dims", buffer.name, k)
 
 
 def _inner_contiguous(sketch: Sketch, path: Path) -> Path:
