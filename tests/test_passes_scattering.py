@@ -32,11 +32,11 @@ def test_inputs_and_taps_of_a_row_meet_in_registers():
 
 
 def test_sums_begin_with_a_bias_and_rows_whose_terms_lie_in_one_set_of_the_cache_are_copied():
-    """Channels of 32x32 numbers are 4 KiB apart: no more than 8 lines of them stay. The 3 taps stand innermost,
-    as there are fewer of them than of the 8 inputs."""
+    """Channels of 32x32 numbers are 4 KiB apart: no more than 8 lines of them stay. The 3 taps stand
+    innermost, as there are fewer of them than of the 8 inputs."""
     b = Builder("k")
     x, w = b.input("x", "f32", (2, 16, 32, 32)), b.input("w", "f32", (16, 8, 3, 3))
-    b.output("y", convolve_transposed(b, x, w, b.input("c", "f32", (8,))))
+    b.output("y", convolve_transposed(b, x, w, b.input("c", "f32", (8,)), lanes=True))
     narrow = replace(WIDE, vector_widths=WIDE.vector_widths | {"f32": (8, 4)}, vector_registers=16)
     found = lines(b.program(), narrow)
     assert [line for line in found if line.startswith(("2:p", "| 32", "| | | | 16"))] == [

@@ -3,6 +3,7 @@
 
 import math
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -610,12 +611,22 @@ def test_transposed_convolutions(name):
 
 
 @pytest.mark.parametrize(
-    ("size", "taps", "channels", "padded"),
-    [(3, 4, 8, False), (99, 4, 8, False), (26, 5, 8, False), (27, 5, 8, True), (3, 4, 7, True)],
+    ("size", "taps", "channels", "lanes", "padded"),
+    [
+        (6, 4, 8, False, False),
+        (7, 4, 8, False, True),
+        (3, 4, 7, False, True),
+        (99, 4, 8, True, False),
+        (16, 5, 8, True, False),
+        (17, 5, 8, True, True),
+        (3, 4, 7, True, True),
+    ],
 )
-def test_a_transposed_convolution_leaves_its_padding_out(size, taps, channels, padded):
-    """Where vectors can go along the channels; of many taps if there are 1.15 times as many results as inputs."""
-    text = built(convolve_transposed, (1, 2, size), (2, channels, taps))[2]
+def test_a_transposed_convolution_leaves_its_padding_out(size, taps, channels, lanes, padded):
+    """Where vectors can go along the channels: of a small input, half as many results again as inputs; for lanes
+    of any, of many taps from a quarter more on."""
+    made = partial(convolve_transposed, lanes=lanes)
+    text = built(made, (1, 2, size), (2, channels, taps))[2]
     assert ("padded[" in text) == padded
     (products,) = [line for line in body(text) if "*" in line and "+=" in line]
     assert products == (

@@ -152,8 +152,10 @@ def _found(sketch: Sketch, operation: Provenance) -> Scatter:
 
 def _run(leaf: Leaf, each: Scatter, registers: int) -> int:
     """How many inputs of a row a tile takes: as many as divide them and leave registers for their results,
-    and for a term's inputs and weights: all of those that are fewer, and one of the others. Raises NoSuchPlace
-    where that is too few."""
+    and for a term's inputs and weights: all of those that are fewer, and one of the others.
+
+    Raises NoSuchPlace where that is too few.
+    """
     sizes = {scope.provenance: scope.size for scope in leaf.scopes}
     steps = {leaf.scopes[d].provenance: step for d, step in affine(leaf.op.target.index[-1]).terms}
     columns, taps = sizes[each.column], sizes[each.tap]

@@ -16,10 +16,11 @@ from dojo_core.program.dtypes import HALVES
 
 Pads = Sequence[tuple[int, int]]
 PHASES = 9  # of a transposed convolution that meet taps: each is a few scopes of the text
-# Where channels go into vectors (of so many lanes), no product with padding need be computed: a row's inputs
-# meet all taps in registers. Of more taps than these there is room for few results: then there have to be so
-# many times the products without it.
-LANES, FEW_TAPS, PADDED = 8, 4, 1.15
+# Times the multiplications of a transposed convolution that go into its padding, from which on these are left
+# out; where channels go into vectors, which then take what an element of the input gives. With ``lanes``: of
+# few taps in a row, and of more, beside whose weights registers have room for few results.
+PADDED, LANES = 1.5, 8
+PADDED_FEW, FEW_TAPS, PADDED_MORE = 1.0, 4, 1.25
 
 
 def convolve(
@@ -97,6 +98,7 @@ def convolve_transposed(
     pads: Pads | None = None,
     output_padding: Sequence[int] | None = None,
     dtype: str | None = None,
+    lanes: bool = False,
 ) -> Array:
     """A transposed convolution of ``x`` (n, c, *spatial) with ``w`` (c, m/groups, *taps): what a
     convolution's input gets from its output.
@@ -104,7 +106,9 @@ def convolve_transposed(
     The result is (n, m, *sizes), of ``(size-1)*stride + (taps-1)*dilation + 1 + output_padding`` less what
     ``pads`` cuts off. The places that lie alike between strides are a convolution of stride 1 each, so that
     nothing is multiplied with zeros that were put in between. Where more than ``PHASES`` of these meet taps,
-    or what they meet is in part padding, what each element of the input gives is added to the result.
+    or a third of what they meet is the padding around a small input, what each element of the input gives is
+    added to the result. ``lanes``: the same where as much as nothing of it is padding, as pays where channels
+    of the result become the lanes of vectors (not on a GPU, where places are for threads).
     """
     rank = len(x.axes) - 2
     strides, dilations, pads = _attributes(rank, strides, dilations, pads)
@@ -131,9 +135,11 @@ def convolve_transposed(
         _phases(*each)
         for each in zip(spatial, taps, strides, dilations, sizes, (p for p, _ in pads), strict=True)
     ]
-    worth = (1 if rank and taps[-1] <= FEW_TAPS else PADDED) * math.prod(spatial) * math.prod(strides)
-    in_lanes = inner % LANES == 0 and math.prod(sizes) > worth
-    if math.prod(map(len, phases)) > PHASES or in_lanes:
+    threshold = PADDED
+    if lanes and rank and max(dilations) == 1:
+        threshold = PADDED_FEW if taps[-1] <= FEW_TAPS else PADDED_MORE
+    padded = math.prod(sizes) >= threshold * math.prod(spatial) * math.prod(strides)
+    if math.prod(map(len, phases)) > PHASES or (padded and inner % LANES == 0):
         x = reshape(b, x, (x.shape[0], groups, channels // groups, *spatial))
         y = _scattered(b, x, w, strides, dilations, pads, extra, target, begin)
         return convert(b, reshape(b, y, (x.shape[0], groups * inner, *sizes)), target)

@@ -30,7 +30,9 @@ def convolution(
     x = p.unsqueeze(c.b, input, [0]) if single else input
     if transposed:
         extra = several(output_padding, rank)
-        y = p.convolve_transposed(c.b, x, weight, bias, strides, dilations, groups, pads, extra, c.dtype)
+        y = p.convolve_transposed(
+            c.b, x, weight, bias, strides, dilations, groups, pads, extra, c.dtype, lanes=True
+        )
     else:
         y = p.convolve(c.b, x, weight, bias, strides, dilations, groups, pads, c.dtype)
     return p.squeeze(c.b, y, [0]) if single else y
