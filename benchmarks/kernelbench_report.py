@@ -1,9 +1,11 @@
 """What rows of benchmarks/kernelbench.py come to, as Markdown:
-``python -m benchmarks.kernelbench_report ROWS.json [--write docs/kernelbench.md]``."""
+``python -m benchmarks.kernelbench_report ROWS.json [--write docs/kernelbench.md]``. The page has a section
+for each file of rows."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +14,26 @@ from typing import Any
 
 from benchmarks.sections import fill
 
-BEGIN, END = "<!-- written by python -m benchmarks.kernelbench_report -->", "<!-- end of report -->"
+END = "<!-- end of report -->"
 BEHIND = 0.8  # of the other's speed: what is slower is listed
 NONE = "No rows are in this repository yet, so nothing is claimed here about speed."
 
 Row = Mapping[str, Any]  # as ``benchmarks.kernelbench.Row`` lies in the file
 Other = Callable[[Mapping[str, float]], float]  # the seconds to be held against, of all contenders'
 
+# Ways to a program of the Dojo, by what rows call these contenders.
+OURS = {"the pass": "dojo", "a search": "search"}
 OTHERS: dict[str, tuple[tuple[str, ...], Other]] = {
     "eager": (("eager",), lambda seconds: seconds["eager"]),
     "Inductor": (("inductor",), lambda seconds: seconds["inductor"]),
     "the better of both": (("eager", "inductor"), lambda s: min(s["eager"], s["inductor"])),
+    "the pass": (("dojo",), lambda seconds: seconds["dojo"]),
 }
+
+
+def begin(rows: Path) -> str:
+    """The comment with which a section of a page begins that is of a file of rows."""
+    return f"<!-- written by python -m benchmarks.kernelbench_report {rows.name} -->"
 
 
 def report(rows: Sequence[Row]) -> str:
@@ -38,21 +48,24 @@ def report(rows: Sequence[Row]) -> str:
         "|---|---:|---:|---:|---:|",
     ]
     lines += [_results(name, group) for name, group in groups.items()]
-    lines += ["", "| against | | timed | times as fast (geometric mean) | faster in | behind |"]
-    lines += ["|---|---|---:|---:|---:|---:|"]
+    lines += ["", "| the Dojo by | against | | timed | times as fast (geometric mean) | faster in | behind |"]
+    lines += ["|---|---|---|---:|---:|---:|---:|"]
     behind: list[str] = []
-    for other in OTHERS:
+    for ours, other in itertools.product(OURS, OTHERS):
+        if ours == other:
+            continue
         for name, group in groups.items():
-            ratios = [ratio for row in group if (ratio := speed(row, other)) is not None]
+            ratios = [ratio for row in group if (ratio := speed(row, other, ours)) is not None]
             if ratios:
+                mean = statistics.geometric_mean(ratios)
+                faster, slower = sum(ratio > 1 for ratio in ratios), sum(ratio < BEHIND for ratio in ratios)
                 lines.append(
-                    f"| {other} | {name} | {len(ratios)} | {statistics.geometric_mean(ratios):.2f} | "
-                    f"{sum(ratio > 1 for ratio in ratios)} | {sum(ratio < BEHIND for ratio in ratios)} |"
+                    f"| {ours} | {other} | {name} | {len(ratios)} | {mean:.2f} | {faster} | {slower} |"
                 )
-        slow = sorted((s, _title(row)) for row in rows if (s := speed(row, other) or BEHIND) < BEHIND)
+        slow = sorted((s, _title(row)) for row in rows if (s := speed(row, other, ours) or BEHIND) < BEHIND)
         if slow:
             told = ", ".join(f"{title} ({ratio:.2f})" for ratio, title in slow)
-            behind.append(f"- Behind {other}, below {BEHIND}: {told}.")
+            behind.append(f"- By {ours} behind {other}, below {BEHIND}: {told}.")
     lines += ["", *_scale(rows), *behind]
     for row in rows:
         notes = (
@@ -63,13 +76,13 @@ def report(rows: Sequence[Row]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def speed(row: Row, other: str) -> float | None:
-    """How many times as fast the Dojo is as another of OTHERS; None where that was not timed."""
+def speed(row: Row, other: str, ours: str = "the pass") -> float | None:
+    """How many times as fast the Dojo is by one of OURS as one of OTHERS; None where a time is missing."""
     names, seconds_of = OTHERS[other]
     seconds = row["seconds"]
-    if row["status"] != "correct" or not {*names, "dojo"} <= seconds.keys():
+    if row["status"] != "correct" or not {*names, OURS[ours]} <= seconds.keys():
         return None
-    return float(seconds_of(seconds) / seconds["dojo"])
+    return float(seconds_of(seconds) / seconds[OURS[ours]])
 
 
 def _scale(rows: Sequence[Row]) -> list[str]:
@@ -109,12 +122,12 @@ class Report(argparse.Action):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=Path, help="what benchmarks.kernelbench --json wrote")
-    parser.add_argument("--write", type=Path, help=f"a page with {BEGIN}, where the report goes")
+    parser.add_argument("--write", type=Path, help="a page that has the file's section")
     given = parser.parse_args()
     told = report(json.loads(given.rows.read_text(encoding="utf-8")))
     print(told, end="")
     if given.write:
-        fill(given.write, BEGIN, END, told)
+        fill(given.write, begin(given.rows), END, told)
 
 
 if __name__ == "__main__":

@@ -25,11 +25,19 @@ def test_problems_by_level_and_what_is_behind():
     ).splitlines()
     assert "| level 1 | 3 | 2 | 1 | 2.0, 2.0 |" in told
     assert "| all | 4 | 3 | 2 | 2.0, 2.0 |" in told
-    assert "| eager | level 1 | 2 | 1.41 | 1 | 1 |" in told  # 4 and 0.5
-    assert "| the better of both | all | 2 | 1.00 | 1 | 1 |" in told  # 2 and 0.5
+    assert "| the pass | eager | level 1 | 2 | 1.41 | 1 | 1 |" in told  # 4 and 0.5
+    assert "| the pass | the better of both | all | 2 | 1.00 | 1 | 1 |" in told  # 2 and 0.5
     assert "- Problems are scaled to at most 8 GFLOP and 256 MB." in told
-    assert "- Behind eager, below 0.8: 1/2_Sort (0.50)." in told
+    assert "- By the pass behind eager, below 0.8: 1/2_Sort (0.50)." in told
     assert told[-2:] == ["- 1/2_Sort: sort stays.", "- 1/3_Wrong: wrong; off by 1"]
+
+
+def test_a_search_stands_beside_the_pass():
+    seconds = {"eager": 2.0, "inductor": 1.0, "dojo": 1.0, "search": 0.5}
+    told = report([problem("1_Add", seconds=seconds)]).splitlines()
+    assert "| the pass | eager | level 1 | 1 | 2.00 | 1 | 0 |" in told
+    assert "| a search | eager | level 1 | 1 | 4.00 | 1 | 0 |" in told
+    assert "| a search | the pass | level 1 | 1 | 2.00 | 1 | 0 |" in told
 
 
 def test_networks_beside_the_others():

@@ -13,7 +13,7 @@ from agents.perfllm.across import held_out
 from agents.perfllm.across.folders import told
 from dojo_core import extras
 from dojo_core.package_data import document_path
-from pages.train.carried import of_teachers
+from pages.train.carried import of_held_out, of_teachers
 
 
 @pytest.fixture
@@ -99,6 +99,20 @@ def test_what_carries_over_is_shown_at_once_and_of_ones_own_loops(home: Path) ->
     (folder / "run.json").write_text("{}")
     with pytest.raises(ValueError, match="is no folder of a run of dojo train --library"):
         told(folder)
+
+
+def test_a_player_is_drawn_alike_in_every_chart() -> None:
+    def curve(player: str, last: float) -> held_out.Curve:
+        mean = (last / 2, last)
+        return held_out.Curve(player, 3, (25, 300), mean, mean, mean)
+
+    players = ["policy", "kinds", "blind"]
+    all_of_them = of_held_out([curve("policy", 0.9), curve("kinds", 0.6), curve("blind", 0.3)], players)
+    two = of_held_out([curve("blind", 0.3), curve("policy", 0.6)], players)
+    drawn = {line.name: (line.line.color, line.marker.symbol) for line in all_of_them.data}
+    assert len(set(drawn.values())) == 3
+    assert [line.name for line in two.data] == ["policy", "blind"]
+    assert {line.name: (line.line.color, line.marker.symbol) for line in two.data}.items() <= drawn.items()
 
 
 def test_without_torch_the_page_says_what_to_install(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

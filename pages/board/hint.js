@@ -43,7 +43,7 @@ class Hints {
     if (!learned) return [];
     const head = el("strong", {}, "Learned ");
     if (!learned.words) return [el("p", { class: "hint learned" }, head, "Asking the policy…")];
-    if (learned.stop === null) return [el("p", { class: "hint learned" }, head, learned.words)];
+    if (learned.stop === null) return this.shown.level > 1 ? [] : [el("p", { class: "hint learned" }, head, learned.words)]; // why there is none: once
     const row = ({ move, probability }) => el("li", {},
       el("button", { class: "learned-move", type: "button", "data-learned": move, title: "Play it", onclick: () => this.pane.play(move), ...this.board.changing() },
         el("span", { class: "chance" }, chance(probability)), el("code", {}, move)));
@@ -58,7 +58,7 @@ class Hints {
     const hint = this.shown;
     if (hint.source === "waiting") return [el("p", { class: "hint" }, "Asking the heuristic pass what it would play…")];
     if (hint.source === "none") {
-      return [el("p", {}, el("strong", {}, "No hint. "), "Nothing measured here is faster, and the heuristic pass would play nothing more. Take some moves back and try another variation, or play an enabler: it is neutral now and opens something.")];
+      return [el("p", {}, el("strong", {}, "No hint. "), `${this.timed ? "Nothing measured here is faster, and the" : "The"} heuristic pass would play nothing more. Take some moves back and try another variation, or play an enabler: it is neutral now and opens something.`)];
     }
     const measured = hint.source === "measured";
     return [

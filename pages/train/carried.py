@@ -3,6 +3,7 @@ the evidence that comes with the Dojo, and the folders of ``dojo train --library
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,9 @@ def _held_out(as_table: bool) -> None:
     schemes = _curves(file, file.stat().st_mtime) if file.exists() else {}
     if not schemes:
         st.caption("There is no evidence here: python -m benchmarks.carryover run makes it.")
+    players = list(
+        dict.fromkeys(curve.player for curves, _ in schemes.values() for curve in _best_first(curves))
+    )
     for scheme, (curves, kernels) in schemes.items():
         st.caption(
             f"With {held_out.WORDS[scheme]} left out of what was learned on: {', '.join(kernels)}. Geometric "
@@ -80,16 +84,22 @@ def _held_out(as_table: bool) -> None:
             st.dataframe(rows, hide_index=True, key=f"carried_{scheme}_table")
         else:
             st.plotly_chart(
-                of_held_out(curves), key=f"carried_{scheme}", config={"displayModeBar": False},
+                of_held_out(curves, players), key=f"carried_{scheme}", config={"displayModeBar": False},
                 alt="Fractions of the expert's speed by programs measured; the same as a table: choose "
                 "Shown as table.",
             )  # fmt: skip
 
 
-def of_held_out(curves: list[held_out.Curve]) -> go.Figure:
-    """A line with intervals for each player, the best at the last budget first."""
+def _best_first(curves: list[held_out.Curve]) -> list[held_out.Curve]:
+    return sorted(curves, key=lambda curve: -curve.mean[-1])
+
+
+def of_held_out(curves: list[held_out.Curve], players: Sequence[str]) -> go.Figure:
+    """A line with intervals for each player, the best at the last budget first. A player's place among all
+    ``players`` says how it is drawn, so that it looks the same in every chart."""
     figure = _figure("programs measured", FRACTION)
-    for number, curve in enumerate(sorted(curves, key=lambda curve: -curve.mean[-1])):
+    for curve in _best_first(curves):
+        number = players.index(curve.player)
         colour = COLOURS[number % len(COLOURS)]
         figure.add_scatter(
             x=curve.budgets, y=curve.mean, mode="lines+markers", name=curve.player,
