@@ -10,6 +10,8 @@ from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.cross import Call
+from dojo_core.targets.cpu.processor import host
+from dojo_core.targets.cpu.profile.timers import with_timers
 from dojo_core.targets.cpu.shortcuts import shortcuts
 from tests.compiled import random_inputs, run
 from tests.crossed import run_emulated, with_tools
@@ -91,6 +93,23 @@ def test_what_no_lane_takes_is_left_out_and_every_bit_stays(lines, without, dtyp
     given = {"x": x.astype(np.float32 if dtype == "f32" else np.float64)}
     first, second = (run(code, given)["y"] for code in (short, plain))
     np.testing.assert_array_equal(first.view(np.uint8), second.view(np.uint8))
+
+
+def test_every_node_of_a_run_can_have_a_timer():
+    """Each of them stands in three places, each whole in its braces."""
+    program = parse(
+        "kernel k\nin x\nout y\nx f32 [64, 4, 4] heap\ny f32 [64, 4, 4] heap\n"
+        "b bool [64:N, 4, 4] register\nc f32 [64:N, 4, 4] register\n"
+        "64 4:u 4:v b[{0},{1},{2}] = x[{0},{1},{2}] > 0\n| | 4:v c[{0},{1},{2}] = exp(x[{0},{1},{2}])\n"
+        "| | 4:v y[{0},{1},{2}] = select(b[{0},{1},{2}],2,c[{0},{1},{2}])\n| 4:u 4:v y[{0},{1},{2}] += 1\n"
+    )
+    code = generate(program)
+    assert "taken0" in code.text
+    timed = with_timers(code, program, [(0, 0), (0, 1)], 1, host().instruction_set).code
+    x = np.random.default_rng(0).standard_normal((64, 4, 4)).astype(np.float32)
+    for each in (code, timed):
+        expected = np.where(x > 0, 2, np.exp(x)) + 1
+        np.testing.assert_allclose(run(each, {"x": x})["y"], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["armv8-a", "rv64gcv-128"])

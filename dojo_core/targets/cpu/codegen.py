@@ -234,18 +234,21 @@ class _Generator:
         self, shortcut: Shortcut, run: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...], indent: int
     ) -> None:
         """A run of siblings as it stands, and what is left of it where no lane takes an arm."""
-        self.within, self.taken = shortcut, f"taken{path[-1]}"
-        taken = self.taken
-        self._line(f"{shortcut.kind} {taken} = {{0}};", path, indent)
+        taken, around = (
+            f"taken{path[-1]}",
+            path[:-1] or None,
+        )  # of no node: the profile's timers are around these
+        self.within, self.taken = shortcut, taken
+        self._line(f"{shortcut.kind} {taken} = {{0}};", around, indent)
         self._nodes(run, path, scopes, indent)
         self.taken, asked = "", set(self.asked)
-        self._line(f"if ({shortcut.kind.replace('i', 'f', 1)}_any({taken})) {{", path, indent)
+        self._line(f"if ({shortcut.kind.replace('i', 'f', 1)}_any({taken})) {{", around, indent)
         self._nodes(run, path, scopes, indent + 1)
-        self._line("} else {", path, indent)
-        self._line(f"// No lane takes {', '.join(shortcut.names)}.", path, indent + 1)
+        self._line("} else {", around, indent)
+        self._line(f"// No lane takes {', '.join(shortcut.names)}.", around, indent + 1)
         self.short, self.asked = True, asked
         self._nodes(run, path, scopes, indent + 1)
-        self._line("}", path, indent)
+        self._line("}", around, indent)
         self.within, self.short = None, False
 
     def _scope(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
