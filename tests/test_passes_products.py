@@ -156,6 +156,20 @@ def test_else_a_block_of_rows_stays_while_all_panels_go_by_if_it_has_many_tiles(
     assert [line for line in product(2048, 32, 288, cache=128 << 10) if "acc" in line][:1] == [
         "8:p 6 32 8:u 3:u 16:v acc[{1},{0}*32+{2},{3},{4},{5}] = 0",
     ]
+    assert [line for line in product(2048, 48, 288, cache=128 << 10) if "acc" in line][:1] == [
+        "16:p 6 16 8:u 3:u 16:v acc[{1},{0}*16+{2},{3},{4},{5}] = 0",
+    ]
     assert [line for line in product(2048, 96, 288, cache=128 << 10) if "acc" in line][:1] == [
         "| 256 8:u 3:u 16:v acc[{0},{1},{2},{3},{4}] = 0",  # few tiles do not make up for distant panels
+    ]
+
+
+def test_columns_that_are_cut_off_have_a_panel_and_blocks_of_terms_of_their_own():
+    found = product(64, 4096, 136, cache=256 << 10)
+    assert [line for line in found if "acc1" in line or "] = w[" in line] == [
+        "16 4 256:p 2:u 16:v pw[{0},{1},{2},{3},{4}] = w[{0}*256+{2},{1}*32+{3}*16+{4}]",
+        "4 1024:p 8:v pw1[{0},{1},{2}] = w[{0}*1024+{1},{2}+128]",
+        "| 4:p 16:u 8:v acc1[{0},{1},{2},{3}] = y[{1}*2176+{2}*136+{3}+128]",
+        "| | 1024 16:u 8:v acc1[{0},{1},{3},{4}] += x[{1}*16+{3},{0}*1024+{2}]*pw1[{0},{2},{4}]",
+        "| | 16:u 8:v y[{1}*2176+{2}*136+{3}+128] = acc1[{0},{1},{2},{3}]",
     ]

@@ -137,6 +137,15 @@ def test_activations():
     assert compare(lambda x: [function(x) for function in ACTIVATIONS], 3 * X)
 
 
+def test_softplus_on_both_sides_of_its_threshold():
+    """Which only some selections are made by: from 20 on, f32 knows no difference."""
+    x = torch.tensor([-math.inf, -300, -20, 0, 19.9, 20.1, 25, 300, 3e38, math.inf, math.nan])
+    assert compare(
+        lambda x: [F.softplus(x, *given) for given in ((), (0.5,), (2,), (-1,), (1, 3), (1, 30))], x
+    )
+    assert compare(F.softplus, x.double()) and compare(F.softplus, x.bfloat16())
+
+
 BINARY = {
     "alpha": lambda: torch.add(X, ROW, alpha=2) + torch.sub(X, Y, alpha=0.5) + (2 - X),
     "whole numbers beside reals": lambda: X + INT + INT * 2.5 + INT / 2 + (INT > X) + 1,

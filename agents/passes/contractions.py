@@ -22,7 +22,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
 from dojo_core.program.marks import APART
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Number, Provenance
+from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Number, Path, Provenance
 from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 4  # columns that make a tile worth its while where rows share nothing
@@ -154,18 +154,20 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
     blocks: Provenance | None = None
     terms, room = terms_of(sketch, operation), _room(sketch, operation)
-    if contraction.panel and terms * tile.columns > room:  # its panel would not stay in the cache
-        blocks = block_terms(sketch, operation, room // tile.columns)
-        if blocks is None:
-            tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
-        else:
-            first = None  # a tile goes on with what the blocks before have summed
+    outgrown = contraction.panel is not None and terms * tile.columns > room  # the cache, by its panel
+    block = _block_of_terms(sketch, operation, room // tile.columns) if outgrown else None
+    if outgrown and block is None:
+        tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
+    elif outgrown:
+        first = None  # a tile goes on with what the blocks before have summed
     if columns % tile.columns:
         whole = columns // tile.columns * tile.columns
         contraction, cut = cut_columns(sketch, contraction, whole)
         rest.append(cut)
         if first is not None:
             first, _ = cut_columns(sketch, first, whole)
+    if block is not None:  # behind the cut: what is cut off is blocked for a panel of its own
+        blocks = block_terms(sketch, operation, room // tile.columns)
     dot = dot_for(sketch, operation, tile)
     if contraction.panel is not None and dot is not None:
         with sketch.attempt():
@@ -205,16 +207,23 @@ def block_terms(sketch: Sketch, operation: Provenance, most: int) -> Provenance 
 
     Gives the scope over the blocks; None where none divides.
     """
+    found = _block_of_terms(sketch, operation, most)
+    if found is None:
+        return None
+    path, size = found
+    sketch.play("split_scope", sketch.place(path), size)
+    return sketch.provenance(path)
+
+
+def _block_of_terms(sketch: Sketch, operation: Provenance, most: int) -> tuple[Path, int] | None:
+    """The scope that would be split, and into what; None where nothing divides."""
     leaf = leaf_at(sketch, operation)
     summed = [leaf.path[: d + 1] for d in range(len(leaf.scopes)) if not uses(leaf.op.target, d)]
     path = max(summed, key=lambda path: scope_of(sketch.program, path).size)
     size = scope_of(sketch.program, path).size
     others = terms_of(sketch, operation) // size
     fitting = [n for n in range(-(-SHORTEST_BLOCK // others), size) if size % n == 0 and others * n <= most]
-    if not fitting:
-        return None
-    sketch.play("split_scope", sketch.place(path), fitting[-1])
-    return sketch.provenance(path)
+    return (path, fitting[-1]) if fitting else None
 
 
 def tile_nests(

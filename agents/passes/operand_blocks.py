@@ -18,7 +18,7 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Program, Provenanc
 from dojo_core.recipes import Sketch
 
 SHARE = 4  # of a core's cache, the share that a block of rows, or all panels, may take
-FEWEST = 32  # tiles in a block that make up for fetching a panel from further away
+FEWEST = 16  # tiles in a block that make up for fetching a panel from further away
 FEW = 8  # tiles in a block where the cache keeps all panels: lines of as many rows are written at a time
 
 

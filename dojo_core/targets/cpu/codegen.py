@@ -63,6 +63,7 @@ from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
 from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, limits_of
 from dojo_core.targets.cpu.processor import Processor, host
+from dojo_core.targets.cpu.shortcuts import Shortcut, shortcuts
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE, preamble
 
 __all__ = ["PREAMBLE", "STRICT", "WRITTEN_OUT", "generate", "preamble"]
@@ -79,7 +80,7 @@ _KEYWORDS = frozenset(
     INLINE KERNEL_LEVEL STRICT WRITTEN_OUT""".split()  # noqa: SIM905
 )
 _OURS = re.compile(
-    rf"(?:bf|[fiu])\d+(?:e\d+m\d+[a-z]*)?(?:x\d+)?(?:_\w+)?|i\d+|_.*|kernel_\w+|(?:{'|'.join(INSTRUCTIONS)})_\d+"
+    rf"(?:bf|[fiu])\d+(?:e\d+m\d+[a-z]*)?(?:x\d+)?(?:_\w+)?|i\d+|taken\d+|_.*|kernel_\w+|(?:{'|'.join(INSTRUCTIONS)})_\d+"
 )
 
 _HORIZONTAL = {"+": "sum", "*": "product", "max": "maximum", "min": "minimum"}
@@ -126,6 +127,10 @@ class _Generator:
         self.owned = _owned(program, self.limits)
         self.lanes = self._register_lanes()
         self.masks = self._register_masks()
+        self.shortcuts = shortcuts(program, self.masks)
+        self.within: Shortcut | None = None  # of the run being written
+        self.taken = ""  # where it is asked: the local of the lanes that take an arm
+        self.short = False  # where none does
         self.workspace_bytes = 0
 
     # ------------------------------------------------------------------ frame
@@ -201,17 +206,50 @@ class _Generator:
     def _body(self, body: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
         """The children of a scope (or of the program), after the declarations of what it owns."""
         begin = len(self.lines)
-        for number, child in enumerate(body):
-            if isinstance(child, Op):
-                self._operation(child, (*path, number), scopes, indent)
+        number = 0
+        while number < len(body):
+            shortcut = None if self.within else self.shortcuts.get((*path, number))
+            run = body[number : number + (shortcut.nodes if shortcut else 1)]
+            if shortcut:
+                self._either_way(shortcut, run, (*path, number), scopes, indent)
             else:
-                self._scope(child, (*path, number), scopes, indent)
+                self._nodes(run, (*path, number), scopes, indent)
+            number += len(run)
         declared = [
             ("    " * indent + text, path or None)
             for buffer in self.owned.get(path, ())
             for text in self._declarations(buffer)
         ]
         self.lines[begin:begin] = declared
+
+    def _nodes(self, nodes: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        """Siblings from a path on."""
+        for number, node in enumerate(nodes, path[-1]):
+            if isinstance(node, Op):
+                self._operation(node, (*path[:-1], number), scopes, indent)
+            else:
+                self._scope(node, (*path[:-1], number), scopes, indent)
+
+    def _either_way(
+        self, shortcut: Shortcut, run: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...], indent: int
+    ) -> None:
+        """A run of siblings as it stands, and what is left of it where no lane takes an arm."""
+        taken, around = (
+            f"taken{path[-1]}",
+            path[:-1] or None,
+        )  # of no node: the profile's timers are around these
+        self.within, self.taken = shortcut, taken
+        self._line(f"{shortcut.kind} {taken} = {{0}};", around, indent)
+        self._nodes(run, path, scopes, indent)
+        self.taken, asked = "", set(self.asked)
+        self._line(f"if ({shortcut.kind.replace('i', 'f', 1)}_any({taken})) {{", around, indent)
+        self._nodes(run, path, scopes, indent + 1)
+        self._line("} else {", around, indent)
+        self._line(f"// No lane takes {', '.join(shortcut.names)}.", around, indent + 1)
+        self.short, self.asked = True, asked
+        self._nodes(run, path, scopes, indent + 1)
+        self._line("}", around, indent)
+        self.within, self.short = None, False
 
     def _scope(self, scope: Scope, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
         depth = len(scopes)
@@ -249,8 +287,11 @@ class _Generator:
             self.images[len(scopes)] = Affine((), value)
             if braces:
                 self._line("{", path, indent)
+            begin = len(self.lines)
             self._body(scope.body, path, (*scopes, scope), indent + braces)
-            if braces:
+            if braces and len(self.lines) == begin:
+                self.lines.pop()
+            elif braces:
                 self._line("}", path, indent)
         self.images.pop(len(scopes), None)
 
@@ -436,6 +477,11 @@ class _Generator:
     # ------------------------------------------------------------------ operations
 
     def _operation(self, written: Op, path: Path, scopes: tuple[Scope, ...], indent: int) -> None:
+        shortcut = self.within
+        if shortcut and (
+            path not in shortcut.tests if self.taken else self.short and path in shortcut.spared
+        ):
+            return
         op = written.substitute(self.images) if self.images else written
         guard = guard_text(op.guard, scopes)
         if guard is None:
@@ -444,12 +490,17 @@ class _Generator:
         for access in op.prefetches:
             self._prefetch(access, scopes, path, indent)
         vector = bool(scopes) and scopes[-1].mark == "v"
+        if shortcut and self.short and path in shortcut.taken:
+            op = replace(op, function="", operands=(op.operands[shortcut.taken[path]],))
         if not vector:
             self.statements.append(self._scalar(op, scopes))
             self.peeled += _peeled(scopes) if op.accumulate else 0
         statement = self._vector(op, scopes) if vector else self.scalars.statement(op, scopes)
         statement = _into_lane(statement)
         self._line(f"if ({guard}) {statement}" if guard else statement, path, indent)
+        if shortcut and self.taken and path in shortcut.alike:
+            value = "~" * shortcut.alike[path] + self._place(op.target, scopes, len(scopes) - 1)
+            self._line(f"{self.taken} |= {value};", path, indent)
         bound = ERROR_BOUNDS.get(op.function)
         if bound is not None:
             f64 = self.dtypes[op.target.array] == "f64"

@@ -301,6 +301,7 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
     text += f"{head}from_bits({integers} b) {{ return ({name})b; }}\n"
     text += f"{head}convert({integers} b) {{ return __builtin_convertvector(b, {name}); }}\n"
     text += _by_lanes(name, element, lanes, "fmod", "xy")
+    text += _any(integers, name, lanes, dialect)
     masked = None
     if element == "f32":
         text += _by_lanes(name, element, lanes, "tf32")
@@ -317,7 +318,6 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
         )
         text += f"{head}scaled({name} p, {name} r, {name} n, {name} t) {{\n"
         text += dialect.body(plain, (avx512, one)) + "}\n"
-        text += _any(integers, name, lanes, dialect)
         text += "".join(_by_lanes(name, element, lanes, f"far_{f}", "xv") for f in FAR)
         masked = avx512, residue_masked(bits, tail)
     else:
@@ -336,15 +336,18 @@ def _vector_float(element: str, lanes: int, dialect: Dialect) -> str:
 
 def _any(integers: str, name: str, lanes: int, dialect: Dialect) -> str:
     """``T_any``: is a comparison true in any lane?"""
+    wide = integers.startswith("i64")
+    p, test512 = "pd" if wide else "ps", "__builtin_ia32_ptestmd512"
     test, one = {
-        16: ("__AVX512F__", "return __builtin_ia32_ptestmd512(m, m, -1) != 0;"),
-        8: ("__AVX__", f"return __builtin_ia32_movmskps256(({name})m);"),
-        4: ("__SSE2__", f"return __builtin_ia32_movmskps(({name})m);"),
-    }.get(lanes, ("", ""))
-    pairs = " | ".join(f"((i64x{lanes // 2})m)[{k}]" for k in range(lanes // 2))
+        64: ("__AVX512F__", f"return {test512}((i32x16)m, (i32x16)m, -1) != 0;"),
+        32: ("__AVX__", f"return __builtin_ia32_movmsk{p}256(({name})m);"),
+        16: ("__SSE2__", f"return __builtin_ia32_movmsk{p}(({name})m);"),
+    }.get(lanes * (8 if wide else 4), ("", ""))
+    pairs = lanes if wide else lanes // 2
+    each = " | ".join(f"m[{k}]" if wide else f"((i64x{pairs})m)[{k}]" for k in range(pairs))
     reduced = "__builtin_reduce_or"
     body = dialect.body(
-        f"return ({pairs}) != 0;", (test, one) if test else None, riscv=(reduced, f"return {reduced}(m);")
+        f"return ({each}) != 0;", (test, one) if test else None, riscv=(reduced, f"return {reduced}(m) != 0;")
     )
     return f"INLINE int {name}_any({integers} m) {{\n{body}}}\n"
 
