@@ -15,8 +15,9 @@ from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
 from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import pack_panel, turn_rows
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
-from agents.passes.tiles import Tile, choose_tile, whole_rows
+from agents.passes.tiles import Tile, cheapest, choose_tile, whole_rows
 from agents.passes.vectors import write_out
+from agents.passes.windows import Nest, copy_panel, copy_rows, may_copy
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
@@ -29,6 +30,8 @@ SHORTEST = 4  # columns that make a tile worth its while where rows share nothin
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
 PANEL = 5  # of a core's cache, the share that a panel may take
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
+SHARED = 16  # rows that read the same windows, from which on copying these pays
+COPYING = 16.0  # terms that take as long as copying a result
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,16 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     widths = widths_for(sketch.program, [leaf_at(sketch, operation)], target)
     columns = scope_of(sketch.program, sketch.path(contraction.columns)).size
     rows = scope_of(sketch.program, sketch.path(contraction.rows)).size if contraction.rows else 1
+    shared = contraction.panel is None and rows >= SHARED
+    windows = shared and may_copy(sketch, operation, contraction.columns)
+    if windows and first is not None:
+        with sketch.attempt():
+            longer = _whole_vectors(sketch, operation, rows, columns, widths)
+            nests = [Nest(n.sum, n.rows, n.columns) for n in (first, contraction) if n.rows is not None]
+            copy_rows(sketch, nests, longer)
+            contraction = find(sketch, operation, band_depth(leaf_at(sketch, operation)))
+            first = initialisation(sketch, operation, contraction)
+            columns = longer
     rest: list[Provenance] = []
     whole = whole_rows(rows, columns, widths, target.vector_registers, columns)
     if contraction.rows is not None and whole < rows:
@@ -183,11 +196,28 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
             contraction = replace(
                 contraction, panel=pack_panel(sketch, operation, contraction.panel, tile, blocks)
             )
+    if windows and columns // tile.columns >= PACKED_AFTER:
+        with sketch.attempt():
+            copy_panel(sketch, operation)
     if contraction.panel is not None and columns // tile.columns >= PACKED_AFTER:
         with sketch.attempt():
             turn_rows(sketch, operation, contraction.panel, tile)
     write_tile(sketch, operation, tile)
     return rest
+
+
+def _whole_vectors(
+    sketch: Sketch, operation: Provenance, rows: int, columns: int, widths: tuple[int, ...]
+) -> int:
+    """The columns of a sum, or so many more as make whole vectors of them, where that takes fewer cycles, the
+    copies of results among them."""
+    if not widths:
+        return columns
+    registers = sketch.context.target.vector_registers
+    longer = columns + -columns % widths[0]
+    copied = 1 + COPYING / terms_of(sketch, operation)
+    cycles = cheapest(rows, longer, widths, registers, longer)[0] * copied
+    return longer if cycles < cheapest(rows, columns, widths, registers, columns)[0] else columns
 
 
 def _room(sketch: Sketch, operation: Provenance) -> int:
