@@ -234,10 +234,8 @@ class _Generator:
         self, shortcut: Shortcut, run: tuple[Node, ...], path: Path, scopes: tuple[Scope, ...], indent: int
     ) -> None:
         """A run of siblings as it stands, and what is left of it where no lane takes an arm."""
-        taken, around = (
-            f"taken{path[-1]}",
-            path[:-1] or None,
-        )  # of no node: the profile's timers are around these
+        taken = f"taken{path[-1]}"
+        around = path[:-1] or None  # lines of no node of the run: the profile's timers are around these
         self.within, self.taken = shortcut, taken
         self._line(f"{shortcut.kind} {taken} = {{0}};", around, indent)
         self._nodes(run, path, scopes, indent)
