@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from dojo_core.primitives import Array, Builder, contract, elementwise, reduce
 from dojo_core.program.target import Target
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from tests.test_passes import WIDE
 from tests.test_passes_fusion import lines
@@ -173,3 +174,80 @@ def test_columns_that_are_cut_off_have_a_panel_and_blocks_of_terms_of_their_own(
         "| | 1024 16:u 8:v acc1[{0},{1},{3},{4}] += x[{1}*16+{3},{0}*1024+{2}]*pw1[{0},{2},{4}]",
         "| | 16:u 8:v y[{1}*2176+{2}*136+{3}+128] = acc1[{0},{1},{2},{3}]",
     ]
+
+
+def rows_of(x: str, w: str, *nests: str) -> list[str]:
+    """The pass on nests that make ``y``, 192 rows by 64 columns, of ``x`` and ``w`` of these sizes."""
+    arrays = f"x f32 [{x}] heap\nw f32 [{w}] heap\ny f32 [192, 64] heap"
+    return lines(parse("\n".join(["kernel k", "in x, w", "out y", arrays, *nests, ""])))
+
+
+TILED = [
+    "32:p 6:u 4:u 16:v acc[{0},{1},{2},{3}] = 0",
+    "| 32 6:u 4:u 16:v acc[{0},{2},{3},{4}] += rx[{0}*6+{2},{1}]*pw[{1},{3},{4}]",
+    "| 6:u 4:u 16:v y[{0}*6+{1},{2}*16+{3}] = acc[{0},{1},{2},{3}]",
+]
+
+
+def test_rows_of_windows_are_copied_in_the_order_of_the_results():
+    assert rows_of(
+        "2, 8, 3, 4, 32",
+        "32, 64",
+        "2 3 8 4 64 y[{0}*96+{1}*32+{2}*4+{3},{4}] = 0",
+        "2 3 8 4 64 32 y[{0}*96+{1}*32+{2}*4+{3},{4}] += x[{0},{2},{1},{3},{5}]*w[{5},{4}]",
+    )[-4:] == [
+        "2:p 3 8 4 2:u 16:v rx[{0}*96+{1}*32+{2}*4+{3},{4}*16+{5}] = x[{0},{2},{1},{3},{4}*16+{5}]",
+        *TILED,
+    ]
+
+
+def test_rows_from_the_last_to_the_first_are_copied_in_the_order_of_the_results():
+    assert rows_of(
+        "16, 12, 32",
+        "32, 64",
+        "16 12 64 y[{0}*12+{1},{2}] = 0",
+        "16 12 64 32 y[{0}*12+{1},{2}] += x[-{0}+15,{1},{3}]*w[{3},{2}]",
+    )[-4:] == ["16:p 12 2:u 16:v rx[{0}*12+{1},{2}*16+{3}] = x[-{0}+15,{1},{2}*16+{3}]", *TILED]
+
+
+def test_rows_that_lie_in_order_are_read_where_they_are():
+    assert rows_of(
+        "192, 32",
+        "32, 64",
+        "16 12 64 y[{0}*12+{1},{2}] = 0",
+        "16 12 64 32 y[{0}*12+{1},{2}] += x[{0}*12+{1},{3}]*w[{3},{2}]",
+    )[-3:] == [line.replace("rx", "x") for line in TILED]
+
+
+def test_rows_that_are_enough_for_tiles_are_read_where_they_are():
+    found = rows_of(
+        "3, 64, 32",
+        "32, 64",
+        "3 64 64 y[{0}*64+{1},{2}] = 0",
+        "3 64 64 32 y[{0}*64+{1},{2}] += x[-{0}+2,{1},{3}]*w[{3},{2}]",
+    )
+    assert not any("rx" in line for line in found)
+    assert any(line.endswith("x[-{0}+2,{2}*8+{4},{3}]*pw[{0},{1},{3},{5},{6}]") for line in found)
+
+
+def test_tiles_are_made_of_rows_that_are_neighbours():
+    assert rows_of(
+        "16, 12, 32",
+        "16, 32, 64",
+        "16 12 64 y[{0}*12+{1},{2}] = 0",
+        "16 12 64 32 y[{0}*12+{1},{2}] += x[{0},{1},{3}]*w[{0},{3},{2}]",
+    )[-3:] == [
+        "16:p 2 6:u 4:u 16:v acc[{0},{1},{2},{3},{4}] = 0",
+        "| | 32 6:u 4:u 16:v acc[{0},{1},{3},{4},{5}] += x[{0},{1}*6+{3},{2}]*w[{0},{2},{4}*16+{5}]",
+        "| | 6:u 4:u 16:v y[{0}*12+{1}*6+{2},{3}*16+{4}] = acc[{0},{1},{2},{3},{4}]",
+    ]
+
+
+def test_rows_that_are_windows_which_overlap_are_not_copied():
+    found = rows_of(
+        "18, 14, 32",
+        "3, 3, 32, 64",
+        "16 12 64 y[{0}*12+{1},{2}] = 0",
+        "16 12 64 3 3 32 y[{0}*12+{1},{2}] += x[{0}+{3},{1}+{4},{5}]*w[{3},{4},{5},{2}]",
+    )
+    assert not any("rx" in line for line in found)

@@ -99,13 +99,20 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
         raise NoSuchPlace("No operand is contiguous along the columns.")
     if not rows and leaf.scopes[column].size < SHORTEST and column < min(summed):
         raise NoSuchPlace("Too short for vectors.")
-    row = max(rows, key=lambda d: leaf.scopes[d].size, default=None)
+    row = max(_neighbours(leaf.op.target, rows), key=lambda d: leaf.scopes[d].size, default=None)
     return Contraction(
         operation,
         leaf.scopes[column].provenance,
         None if row is None else leaf.scopes[row].provenance,
         panels[0].array if plain and row is not None else None,
     )
+
+
+def _neighbours(results: Access, rows: Sequence[int]) -> list[int]:
+    """Those of the scopes over rows that a tile can be made of: of several that one index goes over, the one
+    whose rows are neighbours."""
+    steps = [[(abs(n), d) for d, n in affine(form).terms if d in rows] for form in results.index]
+    return [min(each)[1] for each in steps if each]
 
 
 def one_row(sketch: Sketch, contraction: Contraction) -> bool:
@@ -298,14 +305,15 @@ def _alike(start: Leaf, leaf: Leaf, contraction: Contraction) -> Contraction | N
     """The initialisation's own scopes of columns and rows: those with the same index of the result."""
     same: dict[Provenance, Provenance] = {}
     for mine, its in zip(*(map(affine, x.op.target.index) for x in (start, leaf)), strict=True):
-        if len(mine.terms) != 1 or len(its.terms) != 1 or mine.const != its.const:
-            if mine != its:
-                return None
-            continue
-        start_scope, sum_scope = start.scopes[mine.depths[0]], leaf.scopes[its.depths[0]]
-        if start_scope.size != sum_scope.size or start_scope.mark:
+        pairs = list(zip(_by_step(mine), _by_step(its), strict=False))
+        steps = len(mine.terms) == len(its.terms) and all(one[0] == other[0] for one, other in pairs)
+        if not steps or mine.const != its.const:
             return None
-        same[sum_scope.provenance] = start_scope.provenance
+        for (_, own), (_, other) in pairs:
+            start_scope, sum_scope = start.scopes[own], leaf.scopes[other]
+            if start_scope.size != sum_scope.size or start_scope.mark:
+                return None
+            same[sum_scope.provenance] = start_scope.provenance
     if contraction.columns not in same or (contraction.rows is not None and contraction.rows not in same):
         return None
     return Contraction(
@@ -314,6 +322,11 @@ def _alike(start: Leaf, leaf: Leaf, contraction: Contraction) -> Contraction | N
         same[contraction.rows] if contraction.rows else None,
         None,
     )
+
+
+def _by_step(form: Affine) -> list[tuple[int, int]]:
+    """How far each iterator of an index goes, and its depth."""
+    return sorted((step, depth) for depth, step in form.terms)
 
 
 def cut_columns(sketch: Sketch, nest: Contraction, at: int) -> tuple[Contraction, Provenance]:

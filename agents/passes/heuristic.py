@@ -15,6 +15,7 @@ from agents.passes.epilogues import attach_epilogues, attach_prologues
 from agents.passes.fusion import align_orders, fuse_all, use_reciprocals
 from agents.passes.gathering import gather_windows
 from agents.passes.inner_products import sum_in_lanes
+from agents.passes.matrix_of_rows import copy_rows_in_order
 from agents.passes.matrix_rows import rows_side_by_side
 from agents.passes.matvec import run_along_rows
 from agents.passes.moments import sum_squares_by_blocks
@@ -60,6 +61,7 @@ def _by_structure(sketch: Sketch) -> None:
         separate_phases(sketch, provenance)
         gather_windows(sketch, provenance)
         scatter_in_tiles(sketch, provenance)
+        copy_rows_in_order(sketch, provenance)
         run_along_rows(sketch, provenance)
         rows_side_by_side(sketch, provenance)
         sum_in_lanes(sketch, provenance)
