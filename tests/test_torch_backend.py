@@ -189,6 +189,17 @@ def test_recurrent_layers_are_loops_over_time(parts, told):
     assert [call.nodes for call in part.model.graph.calls].count(("rnn",)) == 1
 
 
+def test_products_of_both_directions_read_their_input_alike(parts):
+    model, x = nn.LSTM(3, 4, bidirectional=True).eval(), torch.randn(5, 2, 3)
+    with torch.no_grad(), torch._dynamo.config.patch(allow_rnn=True):
+        alike(torch.compile(model, backend="dojo")(x)[0], model(x)[0])
+    (part,) = parts
+    graph = part.model.graph
+    products = [call.kernel for call in graph.calls if graph.tensors[call.outputs[0]].size == 5 * 2 * 16]
+    assert len(products) == 2
+    assert len(set(products)) == 1
+
+
 def test_what_torchdynamo_leaves_out_is_told(parts, told):
     listen()
     model, x = Recurrent(nn.GRU).eval(), torch.randn(2, 5, 3)

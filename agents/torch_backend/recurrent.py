@@ -76,31 +76,40 @@ def _(gates: Tensor, weight: Tensor, hidden: Tensor, function: str) -> Tensor:
 # ---------------------------------------------------------------------------- layers in both directions
 
 State = tuple[Tensor, ...]
-Direction = Callable[[Tensor, Sequence[Tensor], State], tuple[Tensor, State]]
-"""Of the input ``[T, N, I]``, the weights and the first state: the history, and the last state."""
+Direction = Callable[[Tensor, Sequence[Tensor], State, bool], tuple[Tensor, State]]
+"""Of the input ``[T, N, I]``, the weights, the first state and whether it goes backwards: the history in the
+order of its steps, and the last state."""
 
 
-def _lstm(x: Tensor, weights: Sequence[Tensor], state: State) -> tuple[Tensor, State]:
+def _gates(x: Tensor, weight: Tensor, bias: Tensor | None, backwards: bool) -> Tensor:
+    """What the input gives to the gates, ``[T, N, G*H]``, in the order of the steps. The product has its rows
+    in the input's order, as memory has them; a step finds its own."""
+    gates = F.linear(x, weight, bias)
+    return gates.flip(0) if backwards else gates
+
+
+def _lstm(x: Tensor, weights: Sequence[Tensor], state: State, backwards: bool) -> tuple[Tensor, State]:
     of_input, of_history, *biases = weights
     bias = biases[0] + biases[1] if biases else None
-    history, cell = torch.ops.dojo.lstm(F.linear(x, of_input, bias), of_history, *state)
+    history, cell = torch.ops.dojo.lstm(_gates(x, of_input, bias, backwards), of_history, *state)
     return history, (history[-1], cell)
 
 
-def _gru(x: Tensor, weights: Sequence[Tensor], state: State) -> tuple[Tensor, State]:
+def _gru(x: Tensor, weights: Sequence[Tensor], state: State, backwards: bool) -> tuple[Tensor, State]:
     of_input, of_history, *biases = weights
     size = of_history.shape[1]
     own = biases[1] if biases else of_history.new_zeros(3 * size)
     bias = biases[0] + F.pad(own[: 2 * size], (0, size)) if biases else None
-    history = torch.ops.dojo.gru(F.linear(x, of_input, bias), of_history, own[2 * size :], *state)
+    gates = _gates(x, of_input, bias, backwards)
+    history = torch.ops.dojo.gru(gates, of_history, own[2 * size :], *state)
     return history, (history[-1],)
 
 
 def _rnn(function: str) -> Direction:
-    def run(x: Tensor, weights: Sequence[Tensor], state: State) -> tuple[Tensor, State]:
+    def run(x: Tensor, weights: Sequence[Tensor], state: State, backwards: bool) -> tuple[Tensor, State]:
         of_input, of_history, *biases = weights
         bias = biases[0] + biases[1] if biases else None
-        history = torch.ops.dojo.rnn(F.linear(x, of_input, bias), of_history, *state, function)
+        history = torch.ops.dojo.rnn(_gates(x, of_input, bias, backwards), of_history, *state, function)
         return history, (history[-1],)
 
     return run
@@ -124,8 +133,8 @@ def _whole(direction: Direction, original: Callable[..., Any]) -> Callable[..., 
             for way in range(ways):
                 number = layer * ways + way
                 first = tuple(each[number] for each in states)
-                given = x.flip(0) if way else x
-                history, end = direction(given, weights[number * per : (number + 1) * per], first)
+                own = weights[number * per : (number + 1) * per]
+                history, end = direction(x, own, first, way == 1)
                 histories.append(history.flip(0) if way else history)
                 ends.append(end)
             x = torch.cat(histories, 2) if bidirectional else histories[0]
