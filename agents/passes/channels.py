@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.passes.contractions import (
     Contraction,
@@ -21,6 +21,7 @@ from agents.passes.contractions import (
     initialisation,
     terms_of,
     tile_nests,
+    whole_vectors,
     write_tile,
 )
 from agents.passes.dense import run_of
@@ -149,11 +150,11 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     terms = math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
     number = DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
     tiles = [
-        Tile(side, vectors, width)
+        Tile(side, vectors, width, turned=side < vectors)
         for vectors in range(1, channels // width + 1)
         for side in range(1, min(columns, MOST_COLUMNS) + 1)
         if channels % (vectors * width) == 0
-        and side * vectors + vectors + 1 <= target.vector_registers
+        and side * vectors + min(side, vectors) + 1 <= target.vector_registers
         and terms * vectors * width * number <= target.cache_bytes // 2
     ]
 
@@ -237,7 +238,8 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
     try:
         run, _ = run_of(sketch, found)
     except NoSuchPlace:
-        return rows * tiles(columns)
+        longer = whole_vectors(channels, columns, terms, widths, target.vector_registers)
+        return rows * tiles(longer) * (1 + COPYING / terms if longer > columns else 1)
     return tiles(run) * (1 + COPYING / terms if run > rows * columns else 1)
 
 
@@ -394,7 +396,7 @@ def _pieces(
     behind = [_roles(sketch, each) for _, each in cut]
     return [
         (cut[0][0], cut[1][0], tile),
-        (behind[0], behind[1], Tile(rest, tile.vectors, tile.width)),
+        (behind[0], behind[1], replace(tile, rows=rest)),
     ]
 
 

@@ -32,6 +32,7 @@ PANEL = 5  # of a core's cache, the share that a panel may take
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 SHARED = 16  # rows that read the same windows, from which on copying these pays
 COPYING = 16.0  # terms that take as long as copying a result
+WEIGHTS, FEW_WEIGHTS = 2, 4  # of a core's cache, the shares for all channels' weights, and for those of some
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
         raise NoSuchPlace("No operand is contiguous along the columns.")
     if not rows and leaf.scopes[column].size < SHORTEST and column < min(summed):
         raise NoSuchPlace("Too short for vectors.")
+    rows = [d for d in rows if not _split_of(leaf.op.target, d, rows)]
     row = max(rows, key=lambda d: leaf.scopes[d].size, default=None)
     return Contraction(
         operation,
@@ -106,6 +108,13 @@ def find(sketch: Sketch, operation: Provenance, within: int = 0, strided: bool =
         None if row is None else leaf.scopes[row].provenance,
         panels[0].array if plain and row is not None else None,
     )
+
+
+def _split_of(access: Access, depth: int, others: Sequence[int]) -> bool:
+    """Does one of other scopes go along the same dimension in smaller steps?"""
+    forms = [affine(form) for form in access.index if form.uses(depth)]
+    steps = [(form.coefficient(d), form.coefficient(depth)) for form in forms for d in others if form.uses(d)]
+    return any(0 < step < own for step, own in steps)
 
 
 def one_row(sketch: Sketch, contraction: Contraction) -> bool:
@@ -150,12 +159,16 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     windows = shared and may_copy(sketch, operation, contraction.columns)
     if windows and first is not None:
         with sketch.attempt():
-            longer = _whole_vectors(sketch, operation, rows, columns, widths)
+            terms = terms_of(sketch, operation)
+            longer = whole_vectors(rows, columns, terms, widths, target.vector_registers)
+            together = _together(sketch, operation, rows, longer, widths)
             nests = [Nest(n.sum, n.rows, n.columns) for n in (first, contraction) if n.rows is not None]
-            copy_rows(sketch, nests, longer)
+            tile = choose_tile(together or rows, longer, widths, target.vector_registers, longer)
+            alone = together > 0 and longer // tile.columns < PACKED_AFTER
+            copy_rows(sketch, nests, longer, together, alone)
             contraction = find(sketch, operation, band_depth(leaf_at(sketch, operation)))
             first = initialisation(sketch, operation, contraction)
-            columns = longer
+            columns, rows, windows = longer, together or rows, not together
     rest: list[Provenance] = []
     whole = whole_rows(rows, columns, widths, target.vector_registers, columns)
     if contraction.rows is not None and whole < rows:
@@ -206,18 +219,30 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     return rest
 
 
-def _whole_vectors(
-    sketch: Sketch, operation: Provenance, rows: int, columns: int, widths: tuple[int, ...]
-) -> int:
+def whole_vectors(rows: int, columns: int, terms: int, widths: tuple[int, ...], registers: int) -> int:
     """The columns of a sum, or so many more as make whole vectors of them, where that takes fewer cycles, the
     copies of results among them."""
     if not widths:
         return columns
-    registers = sketch.context.target.vector_registers
     longer = columns + -columns % widths[0]
-    copied = 1 + COPYING / terms_of(sketch, operation)
-    cycles = cheapest(rows, longer, widths, registers, longer)[0] * copied
+    cycles = cheapest(rows, longer, widths, registers, longer)[0] * (1 + COPYING / terms)
     return longer if cycles < cheapest(rows, columns, widths, registers, columns)[0] else columns
+
+
+def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, widths: tuple[int, ...]) -> int:
+    """How many rows of a sum over windows, channels of a result, go over a block of what is read before the
+    next ones do; 0 where the weights of all stay in a core's cache, and pass by for each panel of columns."""
+    target = sketch.context.target
+    number = DTYPE_BYTES[sketch.program.buffer_of[leaf_at(sketch, operation).op.target.array].dtype]
+    bytes_ = terms_of(sketch, operation) * number  # of a row's weights
+    if rows * bytes_ <= target.cache_bytes // WEIGHTS:
+        return 0
+
+    def cycles(some: int) -> float:
+        return cheapest(some, columns, widths, target.vector_registers, columns)[0]
+
+    some = [n for n in range(1, rows) if rows % n == 0 and n * bytes_ <= target.cache_bytes // FEW_WEIGHTS]
+    return min(some, key=lambda n: (cycles(n), -n), default=0)
 
 
 def _room(sketch: Sketch, operation: Provenance) -> int:
@@ -298,14 +323,18 @@ def _alike(start: Leaf, leaf: Leaf, contraction: Contraction) -> Contraction | N
     """The initialisation's own scopes of columns and rows: those with the same index of the result."""
     same: dict[Provenance, Provenance] = {}
     for mine, its in zip(*(map(affine, x.op.target.index) for x in (start, leaf)), strict=True):
-        if len(mine.terms) != 1 or len(its.terms) != 1 or mine.const != its.const:
+        steps = [{step: depth for depth, step in form.terms} for form in (mine, its)]
+        if mine.const != its.const or steps[0].keys() != steps[1].keys():
+            return None
+        if any(len(depths) < len(form.terms) for depths, form in zip(steps, (mine, its), strict=True)):
             if mine != its:
                 return None
             continue
-        start_scope, sum_scope = start.scopes[mine.depths[0]], leaf.scopes[its.depths[0]]
-        if start_scope.size != sum_scope.size or start_scope.mark:
-            return None
-        same[sum_scope.provenance] = start_scope.provenance
+        for step, depth in steps[0].items():
+            start_scope, sum_scope = start.scopes[depth], leaf.scopes[steps[1][step]]
+            if start_scope.size != sum_scope.size or start_scope.mark:
+                return None
+            same[sum_scope.provenance] = start_scope.provenance
     if contraction.columns not in same or (contraction.rows is not None and contraction.rows not in same):
         return None
     return Contraction(
@@ -374,7 +403,8 @@ def _nest(
     others = [s.provenance for d, s in band if d in spatial and s.provenance not in tiled]
     sums = [s.provenance for d, s in band if d not in spatial and s.provenance not in (blocks, dot)]
     outer = [b for b in (blocks, panels, tiles) if b is not None]
-    inner = [b for b in (rows, vectors, lane, dot) if b is not None]
+    across = (vectors, rows) if tile.turned else (rows, vectors)
+    inner = [b for b in (*across, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
     if not others and not outer:  # it is one tile: it gets a nest to be joined in

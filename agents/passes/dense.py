@@ -13,6 +13,7 @@ from agents.passes.contractions import Contraction, find, initialisation
 from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.tiles import choose_tile
+from agents.passes.windows import bytes_read
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tables import affine
@@ -42,6 +43,12 @@ def run_of(sketch: Sketch, contraction: Contraction) -> tuple[int, Access]:
     window, row = _window(sketch, leaf, contraction)
     if contraction.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:
         raise NoSuchPlace("Its rows are long, or vectors divide them.")
+    own = {leaf.path[: len(sketch.path(scope))] for scope in (row, contraction.columns)}
+    spatial = depths_of(leaf.op.target)
+    around = {d for d in spatial & depths_of(window) if leaf.path[: d + 1] not in own}
+    copied = around or window.array in sketch.program.interface
+    if copied and bytes_read(sketch, leaf, window, around) > sketch.context.target.cache_bytes:
+        raise NoSuchPlace("No cache keeps what would be copied; windows.py copies it by blocks.")
     return scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window), window
 
 
