@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agents.passes.contractions import (
+    SHARED,
     Contraction,
     block_terms,
     cut_rows,
@@ -24,7 +25,7 @@ from agents.passes.contractions import (
     whole_vectors,
     write_tile,
 )
-from agents.passes.dense import run_of
+from agents.passes.dense import SHORT, run_of
 from agents.passes.gathering import LONG
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import turn_in_squares
@@ -32,6 +33,7 @@ from agents.passes.phases import step_of
 from agents.passes.structure import LINE, depths_of, only, scope_of, stride, uses, widths_for
 from agents.passes.threads import BALANCED, balance
 from agents.passes.tiles import Tile, cheapest, tile_cycles
+from agents.passes.windows import may_copy
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tables import affine
@@ -238,6 +240,10 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
     try:
         run, _ = run_of(sketch, found)
     except NoSuchPlace:
+        # Not of long rows: copies of these cost more than is counted here.
+        long = columns > SHORT * max(widths)
+        if long or channels < SHARED or not may_copy(sketch, found.sum, found.columns):
+            return rows * tiles(columns)
         longer = whole_vectors(channels, columns, terms, widths, target.vector_registers)
         return rows * tiles(longer) * (1 + COPYING / terms if longer > columns else 1)
     return tiles(run) * (1 + COPYING / terms if run > rows * columns else 1)

@@ -166,9 +166,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
             longer = whole_vectors(rows, columns, terms, widths, target.vector_registers)
             together = _together(sketch, operation, rows, longer, widths)
             nests = [Nest(n.sum, n.rows, n.columns) for n in (first, contraction) if n.rows is not None]
-            tile = choose_tile(together or rows, longer, widths, target.vector_registers, longer)
-            alone = together > 0 and longer // tile.columns < PACKED_AFTER
-            copy_rows(sketch, nests, longer, together, alone)
+            copy_rows(sketch, nests, longer, together)
             contraction = find(sketch, operation, band_depth(leaf_at(sketch, operation)))
             first = initialisation(sketch, operation, contraction)
             columns, rows, windows, shared = longer, together or rows, not together, False
@@ -262,7 +260,8 @@ def _number(sketch: Sketch, operation: Provenance) -> int:
 
 def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, widths: tuple[int, ...]) -> int:
     """How many rows of a sum over windows, channels of a result, go over a block of what is read before the
-    next ones do; 0 where the weights of all stay in a core's cache, and pass by for each panel of columns."""
+    next ones do; 0 where the weights of all stay in a core's cache, and pass by for each panel of
+    columns, and where there are so many panels that each gets a copy of its own."""
     if not _outgrow(sketch, operation, rows):
         return 0
     target = sketch.context.target
@@ -272,7 +271,11 @@ def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, wi
         return cheapest(some, columns, widths, target.vector_registers, columns)[0]
 
     some = [n for n in range(1, rows) if rows % n == 0 and n * bytes_ <= target.cache_bytes // FEW_WEIGHTS]
-    return min(some, key=lambda n: (cycles(n), -n), default=0)
+    best = min(some, key=lambda n: (cycles(n), -n), default=0)
+    if not best:
+        return 0
+    tile = choose_tile(best, columns, widths, target.vector_registers, columns)
+    return best if columns // tile.columns < PACKED_AFTER else 0
 
 
 def _room(sketch: Sketch, operation: Provenance) -> int:

@@ -46,16 +46,14 @@ def may_copy(sketch: Sketch, operation: Provenance, columns: Provenance) -> bool
     return False
 
 
-def copy_rows(
-    sketch: Sketch, nests: Sequence[Nest], longer: int, together: int = 0, alone: bool = False
-) -> None:
+def copy_rows(sketch: Sketch, nests: Sequence[Nest], longer: int, together: int = 0) -> None:
     """Copy what a block of the result's rows is made of, for all tiles; run columns on to so many, in copies
     with room for them: of the result, and of what is read, one row after the other, so that what nobody asks
     for is made of the next row's numbers.
 
     ``nests``: what sets the result first, and the sum. ``together``: so many channels go over the whole block
-    before the next ones do, where it is not all of them for each row. ``alone``: one row may make a block of
-    twice the size. Raises NoSuchPlace where windows share no rows, or a core's cache has no room for them.
+    before the next ones do, where it is not all of them for each row; a row alone may take twice the room
+    beside these. Raises NoSuchPlace where windows share no rows, or a core's cache has no room for them.
     """
     operation = nests[-1].operation
     leaf = leaf_at(sketch, operation)
@@ -67,7 +65,7 @@ def copy_rows(
     leaf, depth = leaf_at(sketch, operation), len(shared[-1]) - 1
     window = only(a for a in leaf.op.reads if a.array == window.array)
     size = leaf.scopes[depth].size
-    rows = _rows_at_once(sketch, leaf, window, depth, alone)
+    rows = _rows_at_once(sketch, leaf, window, depth, together > 0)
     if 1 < rows < size:
         for scopes in shared:
             path = sketch.path(scopes[-1])
