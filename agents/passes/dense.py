@@ -44,7 +44,8 @@ def run_of(sketch: Sketch, contraction: Contraction) -> tuple[int, Access]:
     if contraction.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:
         raise NoSuchPlace("Its rows are long, or vectors divide them.")
     copied = window.array in sketch.program.interface or _images(leaf, window, row, contraction)
-    if copied and _read(sketch, leaf, contraction) > sketch.context.target.cache_bytes:
+    most = OUTGROWN * sketch.context.target.cache_bytes
+    if column < _row_length(sketch, window) and copied and _read(sketch, leaf, contraction) >= most:
         raise NoSuchPlace("No cache keeps what would be copied; windows.py copies it by blocks.")
     return scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window), window
 
