@@ -7,6 +7,7 @@ import pytest
 
 from agents.passes import PASSES
 from agents.passes.channels import channels_in_lanes
+from agents.passes.dense import dense_rows
 from agents.passes.phases import separate_phases
 from dojo_core.moves.legality import context
 from dojo_core.primitives import Builder, convolve, elementwise
@@ -53,6 +54,28 @@ def test_short_rows_leave_no_lane_idle_where_channels_are_the_lanes():
         "| | 7 16:transpose 16 y[{0},{4},{1},{2}*16+{3}] = ty[{0},{1},{2}*16+{3},{4}]",
         "| | 2 8:transpose 8 y[{0},{2}*8+{4},{1},{3}+112] = ty[{0},{1},{3}+112,{2}*8+{4}]",
     ]
+
+
+def test_twelve_sums_and_three_numbers_leave_a_register_for_the_vectors():
+    """With 16 registers, tiles of 3 columns by 4 vectors: the vectors come by one after the other."""
+    start = convolution((1, 3, 4, 8, 32), (32, 3, 3, 5, 7))
+    sketch = sketched(start, NARROW)
+    assert " 3 3 7 5 4:u 3:u 8:v acc[" in sketch.program.text
+    agrees(start, sketch)
+
+
+def test_no_image_of_twice_a_cache_is_copied_for_one_run_of_its_rows():
+    """Blocks of its rows are (agents/passes/windows.py)."""
+
+    def moves(cache: int) -> int:
+        target = replace(NARROW, cache_bytes=cache)
+        sketch = Sketch(context(convolution((2, 4, 10, 24), (16, 4, 3, 3)), target, "reassoc"), most=500)
+        (total,) = [leaf for leaf in sketch.program.leaves if leaf.op.accumulate]
+        dense_rows(sketch, total.op.provenance)
+        return len(sketch.moves)
+
+    assert moves(2 << 10) > 0  # 4 channels of 10 rows of 24 numbers are 3,840 bytes
+    assert not moves(1 << 10)
 
 
 def test_what_a_window_of_stride_2_reads_is_not_gathered():

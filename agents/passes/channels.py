@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.passes.contractions import (
+    SHARED,
     Contraction,
     block_terms,
     cut_rows,
@@ -21,9 +22,10 @@ from agents.passes.contractions import (
     initialisation,
     terms_of,
     tile_nests,
+    whole_vectors,
     write_tile,
 )
-from agents.passes.dense import run_of
+from agents.passes.dense import SHORT, run_of
 from agents.passes.gathering import LONG
 from agents.passes.nests import isolate, join_shared, leaf_at, order, wrapped
 from agents.passes.packing import turn_in_squares
@@ -31,6 +33,7 @@ from agents.passes.phases import step_of
 from agents.passes.structure import LINE, depths_of, only, scope_of, stride, uses, widths_for
 from agents.passes.threads import BALANCED, balance
 from agents.passes.tiles import Tile, cheapest, tile_cycles
+from agents.passes.windows import may_copy
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tables import affine
@@ -149,11 +152,11 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     terms = math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
     number = DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
     tiles = [
-        Tile(side, vectors, width)
+        Tile(side, vectors, width, turned=side < vectors)
         for vectors in range(1, channels // width + 1)
         for side in range(1, min(columns, MOST_COLUMNS) + 1)
         if channels % (vectors * width) == 0
-        and side * vectors + vectors + 1 <= target.vector_registers
+        and side * vectors + min(side, vectors) + 1 <= target.vector_registers
         and terms * vectors * width * number <= target.cache_bytes // 2
     ]
 
@@ -237,7 +240,12 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
     try:
         run, _ = run_of(sketch, found)
     except NoSuchPlace:
-        return rows * tiles(columns)
+        # Not of long rows: copies of these cost more than is counted here.
+        long = columns > SHORT * max(widths)
+        if long or channels < SHARED or not may_copy(sketch, found.sum, found.columns):
+            return rows * tiles(columns)
+        longer = whole_vectors(channels, columns, terms, widths, target.vector_registers)
+        return rows * tiles(longer) * (1 + COPYING / terms if longer > columns else 1)
     return tiles(run) * (1 + COPYING / terms if run > rows * columns else 1)
 
 
@@ -394,7 +402,7 @@ def _pieces(
     behind = [_roles(sketch, each) for _, each in cut]
     return [
         (cut[0][0], cut[1][0], tile),
-        (behind[0], behind[1], Tile(rest, tile.vectors, tile.width)),
+        (behind[0], behind[1], replace(tile, rows=rest)),
     ]
 
 

@@ -17,7 +17,7 @@ from agents.passes.packing import pack_panel, turn_rows
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, cheapest, choose_tile, whole_rows
 from agents.passes.vectors import write_out
-from agents.passes.windows import Nest, copy_panel, copy_rows, may_copy
+from agents.passes.windows import Nest, bytes_read, copy_panel, copy_rows, may_copy
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
@@ -32,6 +32,10 @@ PANEL = 5  # of a core's cache, the share that a panel may take
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 SHARED = 16  # rows that read the same windows, from which on copying these pays
 COPYING = 16.0  # terms that take as long as copying a result
+# Times a core's cache: what is read for a few channels, up to so much, comes fast enough from the next one.
+OUTGROWN = 2
+IMAGE = 4  # of a core's cache, the share for what a block of terms reads
+WEIGHTS, FEW_WEIGHTS = 2, 4  # of a core's cache, the shares for all channels' weights, and for those of some
 
 
 @dataclass(frozen=True)
@@ -157,12 +161,15 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     windows = shared and may_copy(sketch, operation, contraction.columns)
     if windows and first is not None:
         with sketch.attempt():
-            longer = _whole_vectors(sketch, operation, rows, columns, widths)
+            terms = terms_of(sketch, operation)
+            longer = whole_vectors(rows, columns, terms, widths, target.vector_registers)
+            together = _together(sketch, operation, rows, longer, widths)
             nests = [Nest(n.sum, n.rows, n.columns) for n in (first, contraction) if n.rows is not None]
-            copy_rows(sketch, nests, longer)
+            copy_rows(sketch, nests, longer, together)
             contraction = find(sketch, operation, band_depth(leaf_at(sketch, operation)))
             first = initialisation(sketch, operation, contraction)
-            columns = longer
+            columns, rows, windows, shared = longer, together or rows, not together, False
+    kept = _terms_kept(sketch, operation, contraction, rows) if shared else 0
     rest: list[Provenance] = []
     whole = whole_rows(rows, columns, widths, target.vector_registers, columns)
     if contraction.rows is not None and whole < rows:
@@ -175,10 +182,11 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     blocks: Provenance | None = None
     terms, room = terms_of(sketch, operation), _room(sketch, operation)
     outgrown = contraction.panel is not None and terms * tile.columns > room  # the cache, by its panel
-    block = _block_of_terms(sketch, operation, room // tile.columns) if outgrown else None
+    most = kept or room // tile.columns
+    block = _block_of_terms(sketch, operation, most) if outgrown or kept else None
     if outgrown and block is None:
         tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
-    elif outgrown:
+    elif block is not None:
         first = None  # a tile goes on with what the blocks before have summed
     if columns % tile.columns:
         whole = columns // tile.columns * tile.columns
@@ -187,7 +195,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
         if first is not None:
             first, _ = cut_columns(sketch, first, whole)
     if block is not None:  # behind the cut: what is cut off is blocked for a panel of its own
-        blocks = block_terms(sketch, operation, room // tile.columns)
+        blocks = block_terms(sketch, operation, most)
     dot = dot_for(sketch, operation, tile)
     if contraction.panel is not None and dot is not None:
         with sketch.attempt():
@@ -197,7 +205,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
             use_dot(sketch, operation, tile, dot)
             write_tile(sketch, operation, tile)
             return rest
-    tile_nests(sketch, first, contraction, tile, blocks)
+    tile_nests(sketch, first, contraction, tile, blocks, rows_outside=kept > 0 and block is not None)
     if contraction.panel is not None and rows // tile.rows >= PACKED_AFTER:
         with sketch.attempt():
             contraction = replace(
@@ -213,24 +221,65 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     return rest
 
 
-def _whole_vectors(
-    sketch: Sketch, operation: Provenance, rows: int, columns: int, widths: tuple[int, ...]
-) -> int:
+def whole_vectors(rows: int, columns: int, terms: int, widths: tuple[int, ...], registers: int) -> int:
     """The columns of a sum, or so many more as make whole vectors of them, where that takes fewer cycles, the
     copies of results among them."""
     if not widths:
         return columns
-    registers = sketch.context.target.vector_registers
     longer = columns + -columns % widths[0]
-    copied = 1 + COPYING / terms_of(sketch, operation)
-    cycles = cheapest(rows, longer, widths, registers, longer)[0] * copied
+    cycles = cheapest(rows, longer, widths, registers, longer)[0] * (1 + COPYING / terms)
     return longer if cycles < cheapest(rows, columns, widths, registers, columns)[0] else columns
+
+
+def _terms_kept(sketch: Sketch, operation: Provenance, contraction: Contraction, rows: int) -> int:
+    """How many terms of a sum over windows, of rows and columns alone, a core's cache keeps what is read for,
+    while all weights go by; 0 where it keeps all of these, or the next one gives what is read fast enough."""
+    leaf, cache = leaf_at(sketch, operation), sketch.context.target.cache_bytes
+    own = {contraction.rows, contraction.columns}
+    around = {d for d in depths_of(leaf.op.target) if leaf.scopes[d].provenance not in own}
+    column = len(sketch.path(contraction.columns)) - 1
+    window, *others = (a for a in leaf.op.reads if uses(a, column))
+    changes = {d for d in around & depths_of(window) if d >= band_depth(leaf)}
+    if others or window.indirect or changes or not _outgrow(sketch, operation, rows):
+        return 0
+    image = bytes_read(sketch, leaf, window, around)
+    return terms_of(sketch, operation) * cache // IMAGE // image if image > OUTGROWN * cache else 0
+
+
+def _outgrow(sketch: Sketch, operation: Provenance, rows: int) -> bool:
+    """Are the weights of so many rows more than a core's cache keeps?"""
+    bytes_ = rows * terms_of(sketch, operation) * _number(sketch, operation)
+    return bytes_ > sketch.context.target.cache_bytes // WEIGHTS
+
+
+def _number(sketch: Sketch, operation: Provenance) -> int:
+    """Bytes of a number of the result."""
+    return DTYPE_BYTES[sketch.program.buffer_of[leaf_at(sketch, operation).op.target.array].dtype]
+
+
+def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, widths: tuple[int, ...]) -> int:
+    """How many rows of a sum over windows, channels of a result, go over a block of what is read before the
+    next ones do; 0 where the weights of all stay in a core's cache, and pass by for each panel of
+    columns, and where there are so many panels that each gets a copy of its own."""
+    if not _outgrow(sketch, operation, rows):
+        return 0
+    target = sketch.context.target
+    bytes_ = terms_of(sketch, operation) * _number(sketch, operation)  # of a row's weights
+
+    def cycles(some: int) -> float:
+        return cheapest(some, columns, widths, target.vector_registers, columns)[0]
+
+    some = [n for n in range(1, rows) if rows % n == 0 and n * bytes_ <= target.cache_bytes // FEW_WEIGHTS]
+    best = min(some, key=lambda n: (cycles(n), -n), default=0)
+    if not best:
+        return 0
+    tile = choose_tile(best, columns, widths, target.vector_registers, columns)
+    return best if columns // tile.columns < PACKED_AFTER else 0
 
 
 def _room(sketch: Sketch, operation: Provenance) -> int:
     """Numbers of the result's type that a panel may have, to stay in the cache between tiles of rows."""
-    result = sketch.program.buffer_of[leaf_at(sketch, operation).op.target.array]
-    return sketch.context.target.cache_bytes // PANEL // DTYPE_BYTES[result.dtype]
+    return sketch.context.target.cache_bytes // PANEL // _number(sketch, operation)
 
 
 def terms_of(sketch: Sketch, operation: Provenance) -> int:
@@ -271,14 +320,16 @@ def tile_nests(
     blocks: Provenance | None = None,
     dot: Provenance | None = None,
     more: Sequence[Contraction] = (),
+    rows_outside: bool = False,
 ) -> None:
     """Tile a sum and what sets its result first, as one nest that sums in registers.
 
     ``blocks``: the scope over blocks of terms, where they are added one after the other. ``dot``: the scope
     over the terms that each lane takes at once. ``more``: further terms of the same sum, cut off from it.
+    ``rows_outside``: a tile's rows go over all panels before the next ones do.
     """
     nests = [_nest(sketch, first, tile, blocks, None)] if first is not None else []
-    nests.append(_nest(sketch, contraction, tile, blocks, dot))
+    nests.append(_nest(sketch, contraction, tile, blocks, dot, rows_outside))
     nests += [_nest(sketch, each, tile, None, None) for each in more]
     inner = join_shared(sketch, nests)
     _accumulate(sketch, contraction.sum, inner, tile)
@@ -355,7 +406,12 @@ def _cut(sketch: Sketch, nest: Contraction, scope: Provenance, at: int) -> tuple
 
 
 def _nest(
-    sketch: Sketch, contraction: Contraction, tile: Tile, blocks: Provenance | None, dot: Provenance | None
+    sketch: Sketch,
+    contraction: Contraction,
+    tile: Tile,
+    blocks: Provenance | None,
+    dot: Provenance | None,
+    rows_outside: bool = False,
 ) -> list[Provenance]:
     """Tile a nest and order it: other scopes, blocks, panels, tiles of rows, sums, rows, vectors, lanes, dot.
 
@@ -386,8 +442,10 @@ def _nest(
     band = list(enumerate(leaf.scopes))[band_depth(leaf) :]
     others = [s.provenance for d, s in band if d in spatial and s.provenance not in tiled]
     sums = [s.provenance for d, s in band if d not in spatial and s.provenance not in (blocks, dot)]
-    outer = [b for b in (blocks, panels, tiles) if b is not None]
-    inner = [b for b in (rows, vectors, lane, dot) if b is not None]
+    shared = (tiles, panels) if rows_outside else (panels, tiles)
+    outer = [b for b in (blocks, *shared) if b is not None]
+    across = (vectors, rows) if tile.turned else (rows, vectors)
+    inner = [b for b in (*across, lane, dot) if b is not None]
     order(sketch, operation, [*others, *outer, *sums, *inner])
     leaf = leaf_at(sketch, operation)
     if not others and not outer:  # it is one tile: it gets a nest to be joined in

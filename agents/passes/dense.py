@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.passes.contractions import Contraction, find, initialisation
+from agents.passes.contractions import OUTGROWN, Contraction, find, initialisation
 from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.tiles import choose_tile
+from agents.passes.windows import bytes_read
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tables import affine
@@ -42,6 +43,10 @@ def run_of(sketch: Sketch, contraction: Contraction) -> tuple[int, Access]:
     window, row = _window(sketch, leaf, contraction)
     if contraction.rows is None or not widths or column % widths[0] == 0 or column > SHORT * widths[0]:
         raise NoSuchPlace("Its rows are long, or vectors divide them.")
+    copied = window.array in sketch.program.interface or _images(leaf, window, row, contraction)
+    most = OUTGROWN * sketch.context.target.cache_bytes
+    if column < _row_length(sketch, window) and copied and _read(sketch, leaf, contraction) >= most:
+        raise NoSuchPlace("No cache keeps what would be copied; windows.py copies it by blocks.")
     return scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window), window
 
 
@@ -61,7 +66,10 @@ def _dense(sketch: Sketch, operation: Provenance) -> None:
     assert contraction.rows is not None
     rows = scope_of(sketch.program, sketch.path(contraction.rows)).size
     tile = choose_tile(rows, run, widths, sketch.context.target.vector_registers, run)
-    shared = [_ordered(sketch, each, tile.rows) for each in (first, contraction)]
+    # Where no cache keeps an image, contractions.py goes over it by blocks of terms, each with all rows.
+    bytes_, cache = _read(sketch, leaf_at(sketch, operation), contraction), sketch.context.target.cache_bytes
+    together = rows if bytes_ > OUTGROWN * cache else tile.rows
+    shared = [_ordered(sketch, each, together) for each in (first, contraction)]
     inner = join_shared(sketch, shared)
     image = _around(sketch, operation, window)
     copies = _stage(sketch, operation, window, image, inner)
@@ -136,6 +144,20 @@ def _window(sketch: Sketch, leaf: Leaf, contraction: Contraction) -> tuple[Acces
         if plain and slides and len(outer) == 1 and target[-2].terms == ((outer[0], 1),):
             return access, leaf.scopes[outer[0]].provenance
     raise NoSuchPlace("No window slides over its rows.")
+
+
+def _images(leaf: Leaf, window: Access, row: Provenance, contraction: Contraction) -> set[int]:
+    """The depths of the scopes, but those of rows and columns, with which what is read changes."""
+    run = (row, contraction.columns)
+    spatial = depths_of(leaf.op.target) & depths_of(window)
+    return {d for d in spatial if leaf.scopes[d].provenance not in run}
+
+
+def _read(sketch: Sketch, leaf: Leaf, contraction: Contraction) -> int:
+    """Bytes of what a run is made of."""
+    window, row = _window(sketch, leaf, contraction)
+    images = _images(leaf, window, row, contraction)
+    return bytes_read(sketch, leaf, window, images)
 
 
 def _row_length(sketch: Sketch, window: Access) -> int:

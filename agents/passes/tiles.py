@@ -19,11 +19,13 @@ PANEL = 2.5  # half cycles that a vector from the second-level cache takes
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows, vectors and lanes of a register tile."""
+    """Rows, vectors and lanes of a register tile. ``turned``: its rows' numbers stay in registers while the
+    vectors come by, not the other way round."""
 
     rows: int
     vectors: int
     width: int
+    turned: bool = False
 
     @property
     def columns(self) -> int:

@@ -21,8 +21,8 @@ from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
-# Of a core's cache, the shares that a copied block of rows, and one panel's window, may take.
-BLOCK, PANEL = 4, 2
+# Of a core's cache, the shares that a copied block of rows, a row alone, and one panel's window, may take.
+BLOCK, ALONE, PANEL = 4, 2, 2
 SETS = 1 << 10  # bytes: planes that lie a multiple of it apart share few sets of the first-level cache
 
 
@@ -46,13 +46,14 @@ def may_copy(sketch: Sketch, operation: Provenance, columns: Provenance) -> bool
     return False
 
 
-def copy_rows(sketch: Sketch, nests: Sequence[Nest], longer: int) -> None:
+def copy_rows(sketch: Sketch, nests: Sequence[Nest], longer: int, together: int = 0) -> None:
     """Copy what a block of the result's rows is made of, for all tiles; run columns on to so many, in copies
     with room for them: of the result, and of what is read, one row after the other, so that what nobody asks
     for is made of the next row's numbers.
 
-    ``nests``: what sets the result first, and the sum. Raises NoSuchPlace where windows share no rows, or a
-    core's cache has no room for them.
+    ``nests``: what sets the result first, and the sum. ``together``: so many channels go over the whole block
+    before the next ones do, where it is not all of them for each row; a row alone may take twice the room
+    beside these. Raises NoSuchPlace where windows share no rows, or a core's cache has no room for them.
     """
     operation = nests[-1].operation
     leaf = leaf_at(sketch, operation)
@@ -64,13 +65,19 @@ def copy_rows(sketch: Sketch, nests: Sequence[Nest], longer: int) -> None:
     leaf, depth = leaf_at(sketch, operation), len(shared[-1]) - 1
     window = only(a for a in leaf.op.reads if a.array == window.array)
     size = leaf.scopes[depth].size
-    rows = _rows_at_once(sketch, leaf, window, depth)
-    if rows < size:
+    rows = _rows_at_once(sketch, leaf, window, depth, together > 0)
+    if 1 < rows < size:
         for scopes in shared:
             path = sketch.path(scopes[-1])
             sketch.play("split_scope", sketch.place(path), rows)
             scopes[-1:] = [sketch.provenance(path), sketch.provenance((*path, 0))]
-        depth += 1
+    depth += rows < size
+    if together:
+        for nest, scopes in zip(nests, shared, strict=True):
+            path = sketch.path(nest.rows)
+            sketch.play("split_scope", sketch.place(path), together)
+            scopes.insert(depth, sketch.provenance(path))
+            order(sketch, nest.operation, [*scopes, sketch.provenance((*path, 0))])
     inner = join_shared(sketch, shared)
     assert inner is not None
     path = sketch.path(inner)[:depth]
@@ -104,7 +111,7 @@ def copy_panel(sketch: Sketch, operation: Provenance) -> None:
     around = sorted(d for d in depths_of(window) & spatial if d < inner)
     if around and around[-1] == inner - 1:
         raise NoSuchPlace("Each tile of rows reads a window of its own.")
-    if _bytes(sketch, leaf, window, around) > sketch.context.target.cache_bytes // PANEL:
+    if bytes_read(sketch, leaf, window, around) > sketch.context.target.cache_bytes // PANEL:
         raise NoSuchPlace("No cache keeps it.")
     region: Place | str = sketch.place(leaf.path[: around[-1] + 1]) if around else "root"
     sketch.play("stage_read", window.array, region, fresh_name(sketch.program, "w" + window.array[:20]))
@@ -144,15 +151,16 @@ def _ordered(sketch: Sketch, nest: Nest, dim: int) -> list[Provenance]:
     return [*others, along]
 
 
-def _rows_at_once(sketch: Sketch, leaf: Leaf, window: Access, row: int) -> int:
+def _rows_at_once(sketch: Sketch, leaf: Leaf, window: Access, row: int, alone: bool) -> int:
     """How many rows make a block: as divide them all, find room, and leave threads enough blocks."""
     target, rows = sketch.context.target, leaf.scopes[row].size
     outer = [scope.size for scope in leaf.scopes[:row]]
+    room = target.cache_bytes // BLOCK, target.cache_bytes // ALONE
     fitting = [
         n
         for n in range(1, rows + 1)
         if rows % n == 0
-        and _bytes(sketch, leaf, window, range(row), row, n) <= target.cache_bytes // BLOCK
+        and bytes_read(sketch, leaf, window, range(row), row, n) <= room[alone and n == 1]
         and any(balance(size, target.threads) >= BALANCED for size in (*outer, rows // n))
     ]
     if not fitting:
@@ -160,7 +168,7 @@ def _rows_at_once(sketch: Sketch, leaf: Leaf, window: Access, row: int) -> int:
     return fitting[-1]
 
 
-def _bytes(
+def bytes_read(
     sketch: Sketch, leaf: Leaf, window: Access, fixed: Collection[int], row: int = -1, rows: int = 0
 ) -> int:
     """Bytes of what is read while the scopes at some depths stand still, and one goes over so many rows."""
