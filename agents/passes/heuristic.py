@@ -26,6 +26,7 @@ from agents.passes.pools import add_rows_of_windows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
+from agents.passes.scans import recur_side_by_side
 from agents.passes.scattering import scatter_in_tiles
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import (
@@ -78,6 +79,7 @@ def _by_structure(sketch: Sketch) -> None:
     recompute_near(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
+    recur_side_by_side(sketch)
     sum_in_registers(sketch)
     ask_for_next_product(sketch)
     ask_for_operands(sketch)
