@@ -320,6 +320,32 @@ def test_heuristic_gives_a_long_sum_to_threads_in_parts():
     assert "| 256 4:u 16:v ots[{0},{2},{3}] += x[{0}*16384+{1}*64+{2}*16+{3}]" in lines
 
 
+def test_heuristic_gives_a_loss_over_a_matrix_to_threads_in_parts():
+    """What is summed is computed part by part as well, so that no temporary leaves the registers."""
+    lines = played(
+        "kernel k\nin x, z\nout s\nx f32 [1024, 1024] heap\nz f32 [1024, 1024] heap\ns f32 [] heap\n"
+        "t f32 [1024, 1024] heap\nu f32 [1024, 1024] heap\n"
+        "1024 1024 t[{0},{1}] = x[{0},{1}] - z[{0},{1}]\n"
+        "1024 1024 u[{0},{1}] = t[{0},{1}]*t[{0},{1}]\n"
+        "s[] = 0\n1024 1024 s[] += u[{0},{1}]\n"
+    )
+    assert "u f32 [1024:N, 64:N, 16] register" in lines
+    assert "64:p ts[{0}] = 0" in lines
+    assert "| | | | 16:v ots[{0},{3},{4}] += u[{0}*16+{1},{2}*4+{3},{4}]" in lines
+
+
+def test_a_nest_is_joined_with_what_uses_its_results_before_others_of_its_size():
+    """Eight rows of p are made for all of y: with t beside them, y would have to wait for all of t."""
+    lines = played(
+        "kernel k\nin x, w\nout y\nx f32 [8, 16] heap\nw f32 [8, 16] heap\ny f32 [8, 16] heap\n"
+        "t f32 [8, 16] heap\np f32 [8, 16] heap\n"
+        "8 16 t[{0},{1}] = x[{0},{1}]*2\n"
+        "8 16 p[{0},{1}] = w[{0},{1}] + 1\n"
+        "8 16 y[{0},{1}] = t[{0},{1}] + p[7,{1}]\n"
+    )
+    assert "t f32 [8:N, 16] register" in lines
+
+
 def test_heuristic_cuts_off_what_no_vector_divides():
     assert played(
         "kernel k\nin x\nout s\nx f32 [64, 44] heap\ns f32 [64] heap\n"

@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from dojo_core.primitives import Array, Builder, contract, elementwise, reduce
 from dojo_core.program.target import Target
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from tests.test_passes import WIDE
+from tests.test_passes_channels import NARROW
 from tests.test_passes_fusion import lines
 
 
@@ -62,9 +65,9 @@ def test_terms_and_columns_that_no_tile_takes_are_summed_apart():
 SMALL = replace(WIDE, cache_bytes=32 << 10)
 
 
-def attention(b: Builder, axis: int, keys: int = 32) -> Array:
-    """Two heads of 64 queries, the softmax along an axis of the scores."""
-    q, k, v = (b.input(name, "f32", (2, size, 16)) for name, size in (("q", 64), ("k", keys), ("v", keys)))
+def attention(b: Builder, axis: int, keys: int = 32, queries: int = 64, width: int = 16) -> Array:
+    """Two heads, the softmax along an axis of the scores."""
+    q, k, v = (b.input(n, "f32", (2, size, width)) for n, size in (("q", queries), ("k", keys), ("v", keys)))
     scores = contract(b, "hmd,hnd->hmn", q, k)
     e = elementwise(b, "exp", elementwise(b, "-", scores, reduce(b, "max", scores, axis, keepdims=True)))
     p = elementwise(b, "/", e, reduce(b, "+", e, axis, keepdims=True))
@@ -85,6 +88,20 @@ def test_scores_of_attention_are_made_and_used_a_block_of_rows_at_a_time():
         "t1 f32 [2:N, 4:N, 16, 32] stack",
         "t6 f32 [2:N, 4:N, 16, 32] stack",
     ]
+
+
+@pytest.mark.parametrize(
+    ("length", "scores"), [(1536, "128:N, 12, 1536] stack"), (1024, "64:N, 16, 1024] stack"), (768, "")]
+)
+def test_panels_that_only_the_shared_cache_keeps_ask_for_blocks_of_more_rows(length, scores):
+    """Two panels of 384 KiB, beside a core's cache of 512 KiB. Of fewer queries the shared cache keeps the
+    scores."""
+    b = Builder("k")
+    b.output("y", attention(b, -1, keys=length, queries=length, width=64))
+    target = replace(NARROW, cache_bytes=512 << 10, shared_cache_bytes=32 << 20, threads=2)
+    assert [
+        line.removeprefix("t1 f32 [2:N, ") for line in lines(b.program(), target) if line[:3] == "t1 "
+    ] == [scores][: bool(scores)]
 
 
 def test_rows_of_a_block_begin_where_vectors_do_and_share_memory_for_which_the_stack_has_no_room():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, depths_of, leaf_of, only, scope_of, traffic
+from agents.passes.structure import below, body_at, depths_of, leaf_of, only, scope_of, traffic
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.program.tables import Indirect
@@ -79,21 +79,31 @@ def fuse_all(sketch: Sketch, path: Path = (), shared: bool = False) -> None:
 
 
 def _join_next(sketch: Sketch, path: Path, shared: bool) -> bool:
-    """Join a scope with the nearest later sibling that it can be joined with."""
+    """Join a scope with the nearest later sibling that it can be joined with, first of those that share an
+    array with it: what has nothing in common with it but the size could stand in their way."""
     program = sketch.program
     first = program.node(path)
     if not isinstance(first, Scope) or first.mark:
         return False
     siblings = body_at(program, path[:-1])
-    for number in range(path[-1] + 1, len(siblings)):
-        other = siblings[number]
-        if isinstance(other, Scope) and other.size == first.size and not other.mark:
-            count = len(sketch.moves)
-            with sketch.attempt():
-                _join(sketch, first.provenance, other.provenance, shared)
-            if len(sketch.moves) > count:
-                return True
+    alike = [
+        (*path[:-1], number)
+        for number, other in enumerate(siblings)
+        if number > path[-1] and isinstance(other, Scope) and other.size == first.size and not other.mark
+    ]
+    touched = _touched(program, path)
+    for other in sorted(alike, key=lambda other: touched.isdisjoint(_touched(program, other))):
+        count = len(sketch.moves)
+        with sketch.attempt():
+            _join(sketch, first.provenance, scope_of(program, other).provenance, shared)
+        if len(sketch.moves) > count:
+            return True
     return False
+
+
+def _touched(program: Program, path: Path) -> set[str]:
+    """The arrays that are read or written at or below a path."""
+    return {access.array for leaf in below(program, path) for access in leaf.op.elements}
 
 
 def _join(sketch: Sketch, first: Provenance, second: Provenance, shared: bool) -> None:
@@ -121,8 +131,8 @@ def bring_together(sketch: Sketch, first: Provenance, second: Provenance) -> Non
 
 def _flow(program: Program, first: Path, second: Path) -> int:
     """Bytes of the temporaries that one scope writes and the other reads."""
-    written = {leaf.op.target.array for leaf in program.leaves if leaf.path[: len(first)] == first}
-    read = {a.array for leaf in program.leaves if leaf.path[: len(second)] == second for a in leaf.op.reads}
+    written = {leaf.op.target.array for leaf in below(program, first)}
+    read = {a.array for leaf in below(program, second) for a in leaf.op.reads}
     return sum(program.buffer_of[a].bytes for a in (written & read) - program.interface)
 
 

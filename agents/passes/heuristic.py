@@ -23,9 +23,11 @@ from agents.passes.next_product import ask_for_next_product
 from agents.passes.operand_blocks import block_operands
 from agents.passes.phases import separate_phases
 from agents.passes.pipelines import pipeline_rows
+from agents.passes.pools import add_rows_of_windows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
+from agents.passes.scans import recur_side_by_side
 from agents.passes.scattering import scatter_in_tiles
 from agents.passes.storage import place_temporaries
 from agents.passes.streams import (
@@ -65,6 +67,7 @@ def _by_structure(sketch: Sketch) -> None:
         run_along_rows(sketch, provenance)
         rows_side_by_side(sketch, provenance)
         sum_in_lanes(sketch, provenance)
+        add_rows_of_windows(sketch, provenance)
     tile_contractions(sketch)
     attach_epilogues(sketch)
     attach_prologues(sketch)
@@ -78,6 +81,7 @@ def _by_structure(sketch: Sketch) -> None:
     recompute_near(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
+    recur_side_by_side(sketch)
     sum_in_registers(sketch)
     ask_for_next_product(sketch)
     ask_for_operands(sketch)

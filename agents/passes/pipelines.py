@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.passes.structure import from_memory, instances, only, scope_of, unmarked_at, uses
+from agents.passes.structure import below, from_memory, instances, only, scope_of, unmarked_at, uses
 from agents.passes.threads import BALANCED, balance, independent
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import Access, Leaf, Node, Op, Path, Program, Provenance, Scope, walk
+from dojo_core.program.tree import Access, Node, Op, Path, Program, Provenance, Scope, walk
 from dojo_core.recipes import RECIPES, Sketch
 
 STAGES = (2, 3)
@@ -60,7 +60,7 @@ def stages_of(sketch: Sketch, path: Path) -> list[Stage]:
         raise NoSuchPlace("Its rows are not gone over twice or three times alike.")
     if not _runs(sketch, scope.size) or not independent(sketch, path):
         raise NoSuchPlace("Threads cannot share its rows in runs.")
-    first, last = (_below(program, (*path, n)) for n in (loops[0], loops[-1]))
+    first, last = (below(program, (*path, n)) for n in (loops[0], loops[-1]))
     read = {a.array for leaf in first for a in leaf.op.reads if uses(a, len(path) - 1)} & set(program.inputs)
     if not read or not {leaf.op.target.array for leaf in last} & set(program.outputs):
         raise NoSuchPlace("Its rows do not come from memory and go back there.")
@@ -76,10 +76,6 @@ def stages_of(sketch: Sketch, path: Path) -> list[Stage]:
         stages.append(Stage(begin if stages else 0, loop))
         end = loop + 1
     return stages
-
-
-def _below(program: Program, path: Path) -> list[Leaf]:
-    return [leaf for leaf in program.leaves if leaf.path[: len(path)] == path]
 
 
 def _sets(node: Node) -> bool:
@@ -121,7 +117,7 @@ def _kept(program: Program, path: Path, stages: Sequence[Stage]) -> dict[str, in
     """
     depth, found = len(path) - 1, dict[str, int]()
     written: dict[str, int] = {}
-    for leaf in _below(program, path):
+    for leaf in below(program, path):
         stage = max(n for n, each in enumerate(stages) if each.begin <= leaf.path[len(path)])
         for access in leaf.op.reads:
             buffer = program.buffer_of[access.array]
@@ -153,7 +149,7 @@ def _ask_ahead(sketch: Sketch, loop: Path) -> None:
     """Ask for the elements some way ahead of those that the first stage reads, where rows are short."""
     program = sketch.program
     runs, rows = (scope_of(program, loop[:n]).size for n in (1, 2))
-    for leaf in _below(program, loop):
+    for leaf in below(program, loop):
         for access in leaf.op.reads:
             short = program.buffer_of[access.array].bytes <= LONG * runs * rows
             if access.array in program.inputs and short and access.index[-1].uses(len(loop) - 1):

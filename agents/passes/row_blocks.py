@@ -3,7 +3,8 @@
 In ``softmax(q·kᵀ)·v`` the tiles of the first product go over all rows for one panel of columns, while softmax
 and the second product need all columns of a row: all of ``q·kᵀ`` would lie between them. Where blocks of rows
 are outermost, in the product and in all that follows it row by row, only a block of it does. The panels,
-which each block reads anew, are packed before.
+which each block reads anew, are packed before. Where only the cache that cores share has room for these, a
+block has more rows, so that there is something to compute while they come.
 """
 
 from __future__ import annotations
@@ -22,31 +23,44 @@ from dojo_core.recipes import Sketch
 BLOCK = 16  # of a core's cache, the share that a block of one array is to take
 LARGE = 6  # the share that the smallest block may take, where the tiles of a nest divide no other
 PANELS = 2  # of it the share that the panels may take
+FROM_SHARED = 12  # rows of a block at least where panels come from the cache that cores share, ever again
+LARGER = 3  # of a core's cache, the share that such a block may take
+FAR = 8  # times a core's cache: what a product makes of no more the shared cache serves as well
 
 
 def block_rows(sketch: Sketch) -> None:
     """Give every product whose results outgrow a cache, and what uses them row by row, blocks of rows."""
     for name in [buffer.name for buffer in temporaries(sketch.program)]:
-        with sketch.attempt():
-            _block(sketch, name)
+        for shared in (False, True):
+            before = len(sketch.moves)
+            with sketch.attempt():
+                _block(sketch, name, shared)
+            if len(sketch.moves) > before:
+                break
 
 
-def _block(sketch: Sketch, name: str) -> None:
+def _block(sketch: Sketch, name: str, shared: bool) -> None:
+    """``shared``: with panels that come from the cache that cores share, for blocks of more rows."""
     buffer, target = buffer_named(sketch.program, name), sketch.context.target
     dim = len(buffer.dims) - 2
     if dim < 0 or len(buffer.arrays) != 1 or not _tiled(sketch, name):
         raise NoSuchPlace("No tiles write rows of it.")
     row = buffer.bytes // math.prod(d.size for d in buffer.dims[:-1])
-    rows, wished, most = buffer.dims[dim].size, *(target.cache_bytes // n // row for n in (BLOCK, LARGE))
+    rows, share = buffer.dims[dim].size, LARGER if shared else LARGE
+    wished, most = (target.cache_bytes // n // row for n in (BLOCK, share))
     if rows <= wished:
         raise NoSuchPlace("The cache has room for all of it.")
+    if shared and rows * row < FAR * target.cache_bytes:
+        raise NoSuchPlace("The shared cache has room for all of it.")
     arrays, scopes = _chain(sketch, name, dim)
     steps = math.lcm(*scopes.values())
     outer = [d.size for d in buffer.dims[:dim]]
     fitting = [
         size
         for size in range(steps, most + 1, steps)
-        if rows % size == 0 and any(balance(n, target.threads) >= BALANCED for n in (*outer, rows // size))
+        if size >= (FROM_SHARED if shared else steps)
+        and rows % size == 0
+        and any(balance(n, target.threads) >= BALANCED for n in (*outer, rows // size))
     ]
     if not fitting:
         raise NoSuchPlace("No block divides the rows, and these among threads.")
@@ -60,7 +74,8 @@ def _block(sketch: Sketch, name: str) -> None:
     for array, along in arrays.items():
         sketch.play("split_dim", array, along, size)
         _align(sketch, array, along + 1)
-    if sum(buffer_named(sketch.program, each).bytes for each in packed) > target.cache_bytes // PANELS:
+    cache = target.shared_cache_bytes // target.threads if shared else target.cache_bytes
+    if sum(buffer_named(sketch.program, each).bytes for each in packed) > cache // PANELS:
         raise NoSuchPlace("No cache would keep the panels from block to block.")
 
 

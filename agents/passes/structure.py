@@ -50,6 +50,11 @@ def leaf_of(program: Program, provenance: Provenance) -> Leaf | None:
     return next((leaf for leaf in program.leaves if leaf.op.provenance == provenance), None)
 
 
+def below(program: Program, path: Path) -> list[Leaf]:
+    """The operations at or below a path."""
+    return [leaf for leaf in program.leaves if leaf.path[: len(path)] == path]
+
+
 def depths_of(access: Access) -> set[int]:
     """The depths of the scopes that an access goes along."""
     return {d for form in access.index for d in form.depths}

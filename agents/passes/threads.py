@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import instances, leaf_of, scope_of, unmarked_at, uses
+from agents.passes.structure import below, instances, leaf_of, scope_of, unmarked_at, uses
 from dojo_core.moves.core import Move, Refusal
 from dojo_core.moves.legality import outcome
 from dojo_core.moves.places import Place, fresh_name
-from dojo_core.program.tree import Op, Path, Program, Scope
+from dojo_core.program.tree import Path, Program, Scope
 from dojo_core.recipes import Sketch
 
 WORTH = 4096  # operations that make up for waking threads
@@ -32,19 +32,39 @@ def spread_sums(sketch: Sketch) -> None:
 
 def _spread(sketch: Sketch, path: Path) -> None:
     program, threads = sketch.program, sketch.context.target.threads
-    scope = scope_of(program, path)
-    plain = not scope.mark and all(isinstance(child, Op) for child in scope.body)
-    parts = next((n for n in (64, 32, 16, 8, 4, 2) if scope.size % n == 0 and n % threads == 0), 0)
-    if not plain or not parts or scope.size < parts * WORTH or independent(sketch, path):
+    size = scope_of(program, path).size
+    parts = next((n for n in (64, 32, 16, 8, 4, 2) if size % n == 0 and n % threads == 0), 0)
+    if not parts or _marked(program, path) or instances(program, path) < parts * WORTH:
         return
-    provenances = [child.provenance for child in scope.body]
-    sketch.play("split_scope", sketch.place(path), scope.size // parts)
-    for provenance in provenances:
+    if independent(sketch, path):
+        return
+    sums = [leaf.op.provenance for leaf in below(program, path) if leaf.op.accumulate]
+    for nest in _feeding(program, path):  # these too, so that all of them fuse
+        sketch.play("split_scope", sketch.place(nest), size // parts)
+    for provenance in sums:
         leaf = leaf_of(sketch.program, provenance)
-        if leaf is not None and leaf.op.accumulate and not uses(leaf.op.target, 0):
+        if leaf is not None and not uses(leaf.op.target, 0):
             place = sketch.place(leaf.path)
             name = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])
             sketch.play("split_reduction", Place(place.array, place.number, 0), name)
+
+
+def _feeding(program: Program, path: Path) -> list[Path]:
+    """A nest at the root, and those as long without marks before it that compute what it reads, in steps."""
+    size, nests = scope_of(program, path).size, [path]
+    read = {a.array for leaf in below(program, path) for a in leaf.op.reads}
+    for number in reversed(range(path[0])):
+        leaves = below(program, (number,))
+        node = program.body[number]
+        as_long = isinstance(node, Scope) and node.size == size and not _marked(program, (number,))
+        if as_long and any(leaf.op.target.array in read for leaf in leaves):
+            nests.append((number,))
+            read |= {a.array for leaf in leaves for a in leaf.op.reads}
+    return nests
+
+
+def _marked(program: Program, path: Path) -> bool:
+    return any(scope.mark for leaf in below(program, path) for scope in leaf.scopes)
 
 
 def share_work(sketch: Sketch) -> None:

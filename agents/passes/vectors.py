@@ -5,11 +5,21 @@ A scope of 300 becomes ``6 3:u 16:v`` and, for what no vector of 16 divides, ``8
 
 from __future__ import annotations
 
-from agents.passes.structure import body_at, contiguous, innermost, leaf_of, only, scope_of, uses, widths_for
+from agents.passes.structure import (
+    below,
+    body_at,
+    contiguous,
+    innermost,
+    leaf_of,
+    only,
+    scope_of,
+    uses,
+    widths_for,
+)
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.marks import APART
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import LONG_FUNCTIONS, Leaf, Path, Provenance
+from dojo_core.program.tree import LONG_FUNCTIONS, Path, Provenance
 from dojo_core.recipes import Sketch
 
 COPIES = (4, 5, 3, 6, 2, 7, 8)  # vectors side by side, the first that fits: they hide the latency of a sum
@@ -61,7 +71,7 @@ def _with_room(sketch: Sketch, path: Path, widths: tuple[int, ...]) -> list[Prov
     with sketch.attempt():
         scope, depth = scope_of(sketch.program, path), len(path) - 1
         rest = scope.size % max(widths, default=1)
-        leaves = _leaves(sketch, path)
+        leaves = below(sketch.program, path)
         if rest in (0, *widths) or not any(leaf.op.function in LONG_FUNCTIONS for leaf in leaves):
             raise NoSuchPlace("A vector takes it, or it is quick.")
         if any(leaf.op.target.indirect for leaf in leaves):
@@ -72,7 +82,9 @@ def _with_room(sketch: Sketch, path: Path, widths: tuple[int, ...]) -> list[Prov
             if array in sketch.program.interface:
                 name = fresh_name(sketch.program, "t" + array[:20])
                 sketch.play("stage_write", array, sketch.place(path[:-1]) if depth else "root", name)
-            target = only(leaf for leaf in _leaves(sketch, path) if leaf.op.target.array == name).op.target
+            target = only(
+                leaf for leaf in below(sketch.program, path) if leaf.op.target.array == name
+            ).op.target
             buffer = sketch.program.buffer_of[name]
             for k, form in enumerate(map(affine, target.index)):
                 more = form.coefficient(depth) * (longer - scope.size)
@@ -93,13 +105,9 @@ def _with_room(sketch: Sketch, path: Path, widths: tuple[int, ...]) -> list[Prov
 def _common_widths(sketch: Sketch, path: Path) -> tuple[int, ...]:
     """The lanes of vectors for what may have a scope as its lanes: for all of it, else for the first."""
     program, target = sketch.program, sketch.context.target
-    fit = [leaf for leaf in _leaves(sketch, path) if contiguous(program, leaf, len(path) - 1, APART)]
+    fit = [leaf for leaf in below(sketch.program, path) if contiguous(program, leaf, len(path) - 1, APART)]
     fit = [leaf for leaf in fit if widths_for(program, [leaf], target)]
     return widths_for(program, fit, target) or widths_for(program, fit[:1], target) if fit else ()
-
-
-def _leaves(sketch: Sketch, path: Path) -> list[Leaf]:
-    return [leaf for leaf in sketch.program.leaves if leaf.path[: len(path)] == path]
 
 
 def _lengthen(sketch: Sketch, path: Path) -> Path:
@@ -112,7 +120,7 @@ def _lengthen(sketch: Sketch, path: Path) -> Path:
         return path
     merged = False
     with sketch.attempt():
-        for leaf in _leaves(sketch, path):
+        for leaf in below(sketch.program, path):
             for array in dict.fromkeys(a.array for a in (leaf.op.target, *leaf.op.reads)):
                 merge_rows(sketch, leaf.op.provenance, array, len(around) - 1)
         sketch.play("merge_scopes", sketch.place(around))
@@ -137,7 +145,7 @@ def merge_rows(sketch: Sketch, operation: Provenance, array: str, depth: int) ->
 def _materialise(sketch: Sketch, path: Path) -> None:
     """Temporaries keep an element for each iteration, so that each operation can have a scope of its own."""
     depth = len(path) - 1
-    for leaf in _leaves(sketch, path):
+    for leaf in below(sketch.program, path):
         for access in (leaf.op.target, *leaf.op.reads):
             buffer = sketch.program.buffer_of[access.array]
             for k, form in enumerate(access.index):
@@ -152,18 +160,18 @@ def _materialise(sketch: Sketch, path: Path) -> None:
 
 def _inner_contiguous(sketch: Sketch, path: Path) -> Path:
     """The innermost scope, after interchanges where another of its band has its iterations side by side."""
-    if any(contiguous(sketch.program, leaf, len(path) - 1) for leaf in _leaves(sketch, path)):
+    if any(contiguous(sketch.program, leaf, len(path) - 1) for leaf in below(sketch.program, path)):
         return path
     around = path
     while len(around) > 1 and not sketch.program.scopes_above(around)[-1].mark:
         around = around[:-1]
         if len(scope_of(sketch.program, around).body) > 1:
             break
-        if all(contiguous(sketch.program, leaf, len(around) - 1) for leaf in _leaves(sketch, path)):
+        if all(contiguous(sketch.program, leaf, len(around) - 1) for leaf in below(sketch.program, path)):
             for depth in range(len(around), len(path)):
                 sketch.play("interchange", sketch.place(path[:depth]))
             return path
-    if any(contiguous(sketch.program, leaf, len(path) - 1, APART) for leaf in _leaves(sketch, path)):
+    if any(contiguous(sketch.program, leaf, len(path) - 1, APART) for leaf in below(sketch.program, path)):
         return path
     raise NoSuchPlace("No scope of the nest has its iterations side by side.")
 
@@ -182,7 +190,7 @@ def _lanes(sketch: Sketch, path: Path, width: int) -> None:
         path = (*path, 0)
     lanes = sketch.provenance(path)
     partial: list[str] = []
-    for operation in [leaf.op.provenance for leaf in _leaves(sketch, path)]:
+    for operation in [leaf.op.provenance for leaf in below(sketch.program, path)]:
         partial += _split_reduction(sketch, operation, lanes, unrolled)
     done = separate_lanes(sketch, lanes)
     if not done:
