@@ -4,10 +4,12 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 
 import agents
 import dojo_core
@@ -78,6 +80,15 @@ def as_important_as_others() -> Iterator[None]:
     """What the app does beside its clocks lowers the priority of its own thread, for good: here that is
     pytest's, which all later tests run in, and which would wait for all other workers from then on."""
     with patch.object(wiring, "yield_to_others"):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def components_of_packages() -> Iterator[None]:
+    """Streamlit's AppTest reads what every installed package says of itself, in search of components, anew
+    for each app: half a second. What is installed stays the same."""
+    found = cache(manifest_scanner.scan_component_manifests)
+    with patch.object(manifest_scanner, "scan_component_manifests", found):
         yield
 
 

@@ -18,8 +18,9 @@ MODULES = {"pickle", "cPickle", "dill", "marshal", "shelve", "joblib"}
 ARGUMENTS = {"shell", "allow_pickle", "weights_only"}
 CALLS = {"eval", "exec", "os.system", "os.popen", "compile"}
 LOADERS = {"np.load", "numpy.load", "torch.load"}
-# A file without any of these words need not be parsed; ``re.compile`` is none.
-WORDS = [rf"(?<![\w.]){re.escape(word)}\b" for word in (*MODULES, *CALLS, "shell")]
+# A file without any of these words need not be parsed; ``re.compile`` is none. What stands before a word is
+# looked at behind it: a search that begins with letters takes a tenth of the time.
+WORDS = [rf"{word}\b(?<![\w.]{word})" for word in map(re.escape, (*MODULES, *CALLS, "shell"))]
 SUSPICIOUS = re.compile("|".join([*WORDS, *map(re.escape, LOADERS)]))
 
 

@@ -49,12 +49,15 @@ def with_extras_absent(names: set[str] = ABSENT) -> Iterator[None]:
 
 def main() -> None:
     with with_extras_absent({*ABSENT, *DEVELOPERS}):
+        from streamlit.components.v2 import manifest_scanner
         from streamlit.testing.v1 import AppTest
 
         import agents.cli
         from dojo_core.cli.loading import loaded
         from pages import shell
 
+        found = manifest_scanner.scan_component_manifests()  # half a second, else for each page anew
+        manifest_scanner.scan_component_manifests = lambda: found
         assert all(loaded(command) for command in agents.cli.COMMANDS.values())
         for entry in shell.PAGES:
             drawn = AppTest.from_function(_page, args=(entry.module,), default_timeout=120).run()
