@@ -334,6 +334,30 @@ def test_heuristic_gives_a_loss_over_a_matrix_to_threads_in_parts():
     assert "| | | | 16:v ots[{0},{3},{4}] += u[{0}*16+{1},{2}*4+{3},{4}]" in lines
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_read_beside_a_sum_stays_with_it(threads):
+    """In parts the sum alone would go to threads, and t through memory to the other that reads it."""
+    lines = played(
+        "kernel k\nin x\nout s, y\nx f32 [1024, 1024] heap\ny f32 [1024, 1024] heap\ns f32 [] heap\n"
+        "t f32 [1024, 1024] heap\n"
+        "1024 1024 t[{0},{1}] = x[{0},{1}]*2\n"
+        "s[] = 0\n1024 1024 s[] += t[{0},{1}]\n"
+        "1024 1024 y[{0},{1}] = t[{0},{1}] + 1\n",
+        target=replace(WIDE, threads=threads),
+    )
+    assert any(line.startswith("64:p ts[") for line in lines) == (threads == 2)
+    assert all(line.endswith("register") for line in lines if line.startswith(("t f32", "tr f32")))
+
+
+def test_nothing_is_cut_where_no_sum_can_go_in_parts():
+    """Rows that hang on each other: 4,096 steps of a recurrence."""
+    lines = played(
+        "kernel k\nin x\nout y\nx f32 [4096, 256] heap\ny f32 [4097, 256] heap\n256 y[0,{0}] = 0\n"
+        "4096 256 y[{0}+1,{1}] = y[{0},{1}] + x[{0},{1}]\n"
+    )
+    assert any(line.startswith("4096 ") for line in lines)
+
+
 def test_a_nest_is_joined_with_what_uses_its_results_before_others_of_its_size():
     """Eight rows of p are made for all of y: with t beside them, y would have to wait for all of t."""
     lines = played(

@@ -65,17 +65,19 @@ def test_twelve_sums_and_three_numbers_leave_a_register_for_the_vectors():
 
 
 def test_no_image_of_twice_a_cache_is_copied_for_one_run_of_its_rows():
-    """Blocks of its rows are (agents/passes/windows.py)."""
+    """Blocks of its rows are (agents/passes/windows.py), where a quarter of the cache has room for one row's
+    windows."""
 
     def moves(cache: int) -> int:
         target = replace(NARROW, cache_bytes=cache)
-        sketch = Sketch(context(convolution((2, 4, 10, 24), (16, 4, 3, 3)), target, "reassoc"), most=500)
+        sketch = Sketch(context(convolution((2, 4, 100, 24), (16, 4, 3, 3)), target, "reassoc"), most=500)
         (total,) = [leaf for leaf in sketch.program.leaves if leaf.op.accumulate]
         dense_rows(sketch, total.op.provenance)
         return len(sketch.moves)
 
-    assert moves(2 << 10) > 0  # 4 channels of 10 rows of 24 numbers are 3,840 bytes
-    assert not moves(1 << 10)
+    assert moves(32 << 10) > 0  # 4 channels of 100 rows of 24 numbers are 38,400 bytes
+    assert not moves(8 << 10)
+    assert moves(4 << 10) > 0  # a row's windows are 1,152 bytes
 
 
 def test_what_a_window_of_stride_2_reads_is_not_gathered():

@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agents.passes.contractions import (
-    SHARED,
+    COPYING,
     Contraction,
     block_terms,
+    copies_rows,
     cut_rows,
     find,
     initialisation,
@@ -33,15 +34,14 @@ from agents.passes.phases import step_of
 from agents.passes.structure import LINE, depths_of, only, scope_of, stride, uses, widths_for
 from agents.passes.threads import BALANCED, balance
 from agents.passes.tiles import Tile, cheapest, tile_cycles
-from agents.passes.windows import may_copy
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
+SQUARES = 2  # widths of a vector in a row from which on columns that are left over are few of those to turn
 WORTH = 0.95  # of the cycles that vectors of columns take
-COPYING = 16.0  # terms that take as long as copying a result, and what it is made of, into a run of rows
 # Half cycles a number, in a core's cache and past it. Gathering what does not lie side by side: past it,
 # it is written and read once more. Turning results: many are stored at once, with no sums beside them that
 # would hide the wait, as a tile's do. Laying out weights, once for all images: numbers that lie side by side
@@ -157,6 +157,7 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
         for side in range(1, min(columns, MOST_COLUMNS) + 1)
         if channels % (vectors * width) == 0
         and side * vectors + min(side, vectors) + 1 <= target.vector_registers
+        and (side >= vectors or columns % side == 0 or columns >= SQUARES * width)
         and terms * vectors * width * number <= target.cache_bytes // 2
     ]
 
@@ -242,7 +243,7 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
     except NoSuchPlace:
         # Not of long rows: copies of these cost more than is counted here.
         long = columns > SHORT * max(widths)
-        if long or channels < SHARED or not may_copy(sketch, found.sum, found.columns):
+        if long or not copies_rows(sketch, found):
             return rows * tiles(columns)
         longer = whole_vectors(channels, columns, terms, widths, target.vector_registers)
         return rows * tiles(longer) * (1 + COPYING / terms if longer > columns else 1)

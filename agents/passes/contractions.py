@@ -17,7 +17,7 @@ from agents.passes.packing import pack_panel, turn_rows
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
 from agents.passes.tiles import Tile, cheapest, choose_tile, whole_rows
 from agents.passes.vectors import write_out
-from agents.passes.windows import Nest, bytes_read, copy_panel, copy_rows, may_copy
+from agents.passes.windows import Nest, bytes_read, copy_panel, copy_rows, has_block, may_copy
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.program.affine import Affine
 from dojo_core.program.dependence import has_vector_form
@@ -221,6 +221,22 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     return rest
 
 
+def copies_rows(sketch: Sketch, contraction: Contraction) -> bool:
+    """Would the rows that a sum's windows slide over be copied, block by block (windows.py)?"""
+    if contraction.rows is None:
+        return False
+    leaf, registers = leaf_at(sketch, contraction.sum), sketch.context.target.vector_registers
+    rows, columns = (
+        scope_of(sketch.program, sketch.path(each)).size for each in (contraction.rows, contraction.columns)
+    )
+    if rows < SHARED or not may_copy(sketch, contraction.sum, contraction.columns):
+        return False
+    widths = widths_for(sketch.program, [leaf], sketch.context.target)
+    longer = whole_vectors(rows, columns, terms_of(sketch, contraction.sum), widths, registers)
+    together = _together(sketch, contraction.sum, rows, longer, widths)
+    return has_block(sketch, Nest(contraction.sum, contraction.rows, contraction.columns), together > 0)
+
+
 def whole_vectors(rows: int, columns: int, terms: int, widths: tuple[int, ...], registers: int) -> int:
     """The columns of a sum, or so many more as make whole vectors of them, where that takes fewer cycles, the
     copies of results among them."""
@@ -269,7 +285,7 @@ def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, wi
     def cycles(some: int) -> float:
         return cheapest(some, columns, widths, target.vector_registers, columns)[0]
 
-    some = [n for n in range(1, rows) if rows % n == 0 and n * bytes_ <= target.cache_bytes // FEW_WEIGHTS]
+    some = [n for n in range(2, rows) if rows % n == 0 and n * bytes_ <= target.cache_bytes // FEW_WEIGHTS]
     best = min(some, key=lambda n: (cycles(n), -n), default=0)
     if not best:
         return 0

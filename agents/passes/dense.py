@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.passes.contractions import OUTGROWN, Contraction, find, initialisation
+from agents.passes.contractions import OUTGROWN, Contraction, copies_rows, find, initialisation
 from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.tiles import choose_tile
@@ -45,7 +45,8 @@ def run_of(sketch: Sketch, contraction: Contraction) -> tuple[int, Access]:
         raise NoSuchPlace("Its rows are long, or vectors divide them.")
     copied = window.array in sketch.program.interface or _images(leaf, window, row, contraction)
     most = OUTGROWN * sketch.context.target.cache_bytes
-    if column < _row_length(sketch, window) and copied and _read(sketch, leaf, contraction) >= most:
+    large = column < _row_length(sketch, window) and copied and _read(sketch, leaf, contraction) > most
+    if large and copies_rows(sketch, contraction):
         raise NoSuchPlace("No cache keeps what would be copied; windows.py copies it by blocks.")
     return scope_of(sketch.program, sketch.path(row)).size * _row_length(sketch, window), window
 

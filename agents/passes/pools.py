@@ -17,7 +17,8 @@ from dojo_core.program.marks import APART
 from dojo_core.program.tree import DTYPE_BYTES, Provenance
 from dojo_core.recipes import Sketch
 
-LONG = 2  # vectors in a row of windows at least
+LONG = 5  # vectors in a row of windows at least
+FEW = 2  # rows of a window that are too few
 SHARE = 4  # of a core's first cache, the share that a row of windows may take
 
 
@@ -52,8 +53,8 @@ def _split(sketch: Sketch, operation: Provenance) -> None:
     if run * DTYPE_BYTES[program.buffer_of[op.target.array].dtype] * SHARE > target.first_cache_bytes:
         raise NoSuchPlace("A row of windows is too long for a near cache.")
     rows = [d for d in sums if d != column]
-    if math.prod(leaf.scopes[d].size for d in rows) == 1:
-        raise NoSuchPlace("A window is a single row.")
+    if math.prod(leaf.scopes[d].size for d in rows) <= FEW:
+        raise NoSuchPlace("A window is few rows.")
     others = [d for d in spatial if d != window]
     isolate(sketch, operation)
     scopes = leaf_at(sketch, operation).scopes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.passes.structure import below, instances, leaf_of, scope_of, unmarked_at, uses
+from agents.passes.structure import below, depths_of, instances, leaf_of, scope_of, unmarked_at
 from dojo_core.moves.core import Move, Refusal
 from dojo_core.moves.legality import outcome
 from dojo_core.moves.places import Place, fresh_name
@@ -24,7 +24,8 @@ def independent(sketch: Sketch, path: Path) -> bool:
 
 
 def spread_sums(sketch: Sketch) -> None:
-    """Cut long sums at the root into parts that threads can add up by themselves."""
+    """Cut long sums into parts that threads can add up by themselves: of everything, as nothing else is there
+    for threads to share."""
     for provenance in [node.provenance for node in sketch.program.body if isinstance(node, Scope)]:
         with sketch.attempt():
             _spread(sketch, sketch.path(provenance))
@@ -34,32 +35,37 @@ def _spread(sketch: Sketch, path: Path) -> None:
     program, threads = sketch.program, sketch.context.target.threads
     size = scope_of(program, path).size
     parts = next((n for n in (64, 32, 16, 8, 4, 2) if size % n == 0 and n % threads == 0), 0)
-    if not parts or _marked(program, path) or instances(program, path) < parts * WORTH:
+    sums = [leaf.op for leaf in below(program, path) if leaf.op.accumulate and not depths_of(leaf.op.target)]
+    if threads == 1 or not parts or not sums or _marked(program, path):
         return
-    if independent(sketch, path):
+    if instances(program, path) < parts * WORTH or independent(sketch, path):
         return
-    sums = [leaf.op.provenance for leaf in below(program, path) if leaf.op.accumulate]
     for nest in _feeding(program, path):  # these too, so that all of them fuse
         sketch.play("split_scope", sketch.place(nest), size // parts)
-    for provenance in sums:
-        leaf = leaf_of(sketch.program, provenance)
-        if leaf is not None and not uses(leaf.op.target, 0):
+    for op in sums:
+        leaf = leaf_of(sketch.program, op.provenance)
+        if leaf is not None:
             place = sketch.place(leaf.path)
             name = fresh_name(sketch.program, "t" + leaf.op.target.array[:20])
             sketch.play("split_reduction", Place(place.array, place.number, 0), name)
 
 
 def _feeding(program: Program, path: Path) -> list[Path]:
-    """A nest at the root, and those as long without marks before it that compute what it reads, in steps."""
+    """A nest at the root, and those as long without marks before it that compute what it reads, in steps.
+    None of these where what they compute is read by others besides, which could not join them then."""
     size, nests = scope_of(program, path).size, [path]
     read = {a.array for leaf in below(program, path) for a in leaf.op.reads}
     for number in reversed(range(path[0])):
-        leaves = below(program, (number,))
-        node = program.body[number]
+        leaves, node = below(program, (number,)), program.body[number]
         as_long = isinstance(node, Scope) and node.size == size and not _marked(program, (number,))
         if as_long and any(leaf.op.target.array in read for leaf in leaves):
             nests.append((number,))
             read |= {a.array for leaf in leaves for a in leaf.op.reads}
+    roots = {nest[0] for nest in nests}
+    written = {leaf.op.target.array for leaf in program.leaves if leaf.path[0] in roots - {path[0]}}
+    others = [leaf for leaf in program.leaves if leaf.path[0] not in roots]
+    if written & {access.array for leaf in others for access in leaf.op.reads}:
+        return [path]
     return nests
 
 

@@ -46,6 +46,18 @@ def may_copy(sketch: Sketch, operation: Provenance, columns: Provenance) -> bool
     return False
 
 
+def has_block(sketch: Sketch, nest: Nest, alone: bool) -> bool:
+    """Would ``copy_rows`` find a block of rows that windows share, of a row ``alone`` with twice the room?"""
+    with suppress(NoSuchPlace):
+        leaf, column = leaf_at(sketch, nest.operation), len(sketch.path(nest.columns)) - 1
+        window = _sliding(sketch, leaf, column)
+        row = _row(leaf, window)
+        own = (row, column, len(sketch.path(nest.rows)) - 1)
+        _rows_at_once(sketch, leaf, window, row, depths_of(leaf.op.target).difference(own), alone)
+        return _overlap(leaf, window, row)
+    return False
+
+
 def copy_rows(sketch: Sketch, nests: Sequence[Nest], longer: int, together: int = 0) -> None:
     """Copy what a block of the result's rows is made of, for all tiles; run columns on to so many, in copies
     with room for them: of the result, and of what is read, one row after the other, so that what nobody asks
@@ -65,7 +77,7 @@ def copy_rows(sketch: Sketch, nests: Sequence[Nest], longer: int, together: int 
     leaf, depth = leaf_at(sketch, operation), len(shared[-1]) - 1
     window = only(a for a in leaf.op.reads if a.array == window.array)
     size = leaf.scopes[depth].size
-    rows = _rows_at_once(sketch, leaf, window, depth, together > 0)
+    rows = _rows_at_once(sketch, leaf, window, depth, range(depth), together > 0)
     if 1 < rows < size:
         for scopes in shared:
             path = sketch.path(scopes[-1])
@@ -138,6 +150,17 @@ def _row(leaf: Leaf, window: Access) -> int:
     return only(d for form in reversed(slides) for d in form.depths if d in spatial)
 
 
+def _overlap(leaf: Leaf, window: Access, row: int) -> bool:
+    """Do the windows of neighbouring rows share what they read? Those of groups of channels do not."""
+    spatial = depths_of(leaf.op.target)
+    forms = [affine(form) for form in window.index if form.uses(row)]
+    return any(
+        form.coefficient(row)
+        <= sum((leaf.scopes[d].size - 1) * step for d, step in form.terms if d not in spatial)
+        for form in forms
+    )
+
+
 def _ordered(sketch: Sketch, nest: Nest, dim: int) -> list[Provenance]:
     """Other scopes, that along a dimension of the result, rows and columns, then sums. Gives those before the
     rows, which nests share."""
@@ -151,17 +174,20 @@ def _ordered(sketch: Sketch, nest: Nest, dim: int) -> list[Provenance]:
     return [*others, along]
 
 
-def _rows_at_once(sketch: Sketch, leaf: Leaf, window: Access, row: int, alone: bool) -> int:
-    """How many rows make a block: as divide them all, find room, and leave threads enough blocks."""
+def _rows_at_once(
+    sketch: Sketch, leaf: Leaf, window: Access, row: int, outer: Collection[int], alone: bool
+) -> int:
+    """How many rows make a block: as divide them all, find room, and leave threads enough blocks. ``outer``:
+    the depths of the scopes that stand around them."""
     target, rows = sketch.context.target, leaf.scopes[row].size
-    outer = [scope.size for scope in leaf.scopes[:row]]
+    sizes = [leaf.scopes[depth].size for depth in outer]
     room = target.cache_bytes // BLOCK, target.cache_bytes // ALONE
     fitting = [
         n
         for n in range(1, rows + 1)
         if rows % n == 0
-        and bytes_read(sketch, leaf, window, range(row), row, n) <= room[alone and n == 1]
-        and any(balance(size, target.threads) >= BALANCED for size in (*outer, rows // n))
+        and bytes_read(sketch, leaf, window, outer, row, n) <= room[alone and n == 1]
+        and any(balance(size, target.threads) >= BALANCED for size in (*sizes, rows // n))
     ]
     if not fitting:
         raise NoSuchPlace("No cache keeps a row's windows.")
