@@ -101,10 +101,10 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any)
 def test_a_double_click_plays_one_move(small_board: Any) -> None:
     page = small_board
 
-    def click(place: str, count: int) -> None:
+    def second_click(place: str) -> None:
         page.locator(place).hover()
-        page.mouse.down(click_count=count)
-        page.mouse.up(click_count=count)
+        page.mouse.down(click_count=2)
+        page.mouse.up(click_count=2)
 
     def goes_on(*moves: str) -> None:
         """The last of them is played and the history has these, and no more."""
@@ -113,10 +113,10 @@ def test_a_double_click_plays_one_move(small_board: Any) -> None:
         expect_entries(page, "Start", *(f"{n}. {move}" for n, move in enumerate(moves, 1)))
 
     # slow: by the second click, the next position has brought another move under the pointer
-    click(f'.row[data-move="{MOVE}"] .apply', 1)
+    apply(page, MOVE)  # a click that looks again where rows have moved under the pointer
     wait_for_entries(page, 2)
     for part in (".apply", ".place"):
-        click(f".row[data-move] {part} >> nth=0", 2)
+        second_click(f".row[data-move] {part} >> nth=0")
     expect(page.locator("[data-move][aria-selected=true]")).to_have_count(0)
     goes_on(MOVE, "unroll s@0")
     # at once: a burst of events leaves the browser before the answer comes
