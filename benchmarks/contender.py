@@ -6,6 +6,8 @@ what it is; ``start``, the seconds from the model to its first result; ``parts``
 they went to; ``stays``, what it leaves to PyTorch. The first result lies in ``KIND.npy`` of the folder then.
 Each line of standard input, a number of runs, is answered with their ``seconds``.
 
+TorchDynamo gives recurrent layers to all whom it serves (``torch._dynamo.config.allow_rnn``).
+
 The kind ``export`` writes ``model.onnx`` and ``inputs.npz``, and ends.
 """
 
@@ -152,6 +154,7 @@ def main() -> None:
             export(NETWORKS[network].made(), folder)
             answer(status="ok")
             return
+        torch._dynamo.config.allow_rnn = True
         made = None if kind == "dojo-onnx" else NETWORKS[network].made()
         begin = time.perf_counter()
         ready = KINDS[kind](made, folder)
