@@ -25,6 +25,7 @@ from agents.passes.phases import separate_phases
 from agents.passes.pipelines import pipeline_rows
 from agents.passes.pools import add_rows_of_windows
 from agents.passes.recomputing import recompute_far, recompute_near
+from agents.passes.repeated import order_what_repeats
 from agents.passes.row_blocks import block_rows
 from agents.passes.scalars import sum_in_registers
 from agents.passes.scans import recur_side_by_side
@@ -79,6 +80,7 @@ def _by_structure(sketch: Sketch) -> None:
     if recompute_far(sketch):
         fuse_all(sketch)
     recompute_near(sketch)
+    order_what_repeats(sketch)
     vectorise_all(sketch)
     place_temporaries(sketch)
     recur_side_by_side(sketch)
