@@ -67,3 +67,20 @@ def test_scattered_sums_are_tiles(name):
 def test_more_taps_than_registers_have_room_for_stay_as_they_are():
     found = lines(scattered((1, 4, 2, 3), (4, 16, 3, 64)))
     assert not any("acc" in line for line in found)
+
+
+def test_a_part_of_the_results_is_turned_into_its_place():
+    """What padding leaves of 17x17 results: no copy of all of them between."""
+    b = Builder("k")
+    x, w = b.input("x", "f32", (2, 8, 8, 8)), b.input("w", "f32", (8, 16, 3, 3))
+    y = convolve_transposed(b, x, w, strides=[2, 2], pads=[(1, 0), (1, 0)], lanes=True)
+    b.output("y", y)
+    narrow = replace(
+        WIDE,
+        vector_widths=WIDE.vector_widths | {"f32": (8, 4)}, vector_registers=16,
+        instructions=WIDE.instructions | {("transpose", 8)},
+    )  # fmt: skip
+    found = lines(b.program(), narrow)
+    (read,) = [line for line in found if " y[" in line]
+    assert "8:transpose 8 y[{0},{1}*8+{5},{2},{3}*8+{4}] = t" in read, found
+    assert sum("+=" in line for line in found) == 1

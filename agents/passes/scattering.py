@@ -56,13 +56,18 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     channels = scope_of(sketch.program, sketch.path(each.channel)).size
     width = only(w for w in widths_for(sketch.program, [leaf], target) if channels % w == 0)
     run = _run(leaf, each, target.vector_registers)
-    first = _first(sketch, leaf, each)
+    first, part = _first(sketch, leaf, each), _part(sketch, leaf)
     isolate(sketch, operation)
     isolate(sketch, first)
     nests = [_first_ordered(sketch, first, each, width), _ordered(sketch, operation, each, width, run)]
+    if part is not None:
+        nests.append(_part_ordered(sketch, part, each, width))
     region = join_shared(sketch, nests)
     assert region is not None
-    kept = _channels_last(sketch, operation, region, each)
+    if part is not None:
+        kept = _kept_for_part(sketch, operation, each, width)
+    else:
+        kept = _channels_last(sketch, operation, region, each)
     with sketch.attempt():
         turn(sketch, copying(sketch, kept).op.provenance, width)
     weights = fresh_name(sketch.program, "p" + each.weights[:20])
@@ -195,6 +200,19 @@ def _first(sketch: Sketch, leaf: Leaf, each: Scatter) -> Provenance:
     return first.op.provenance
 
 
+def _part(sketch: Sketch, leaf: Leaf) -> Provenance | None:
+    """The copy of a part of the results that is all that is read of them: what padding leaves, say."""
+    results = leaf.op.target.array
+    readers = [other for other in sketch.program.leaves if results in {a.array for a in other.op.reads}]
+    if len(readers) != 1 or results in sketch.program.outputs:
+        return None
+    (reader,) = readers
+    plain = not (reader.op.accumulate or reader.op.function or reader.op.guard or reader.op.indirect)
+    source, target = (tuple(map(affine, access.index)) for access in (reader.op.reads[0], reader.op.target))
+    alike = [form.terms for form in source] == [form.terms for form in target]
+    return reader.op.provenance if plain and alike and all(len(form.terms) == 1 for form in source) else None
+
+
 def _ordered(sketch: Sketch, operation: Provenance, each: Scatter, width: int, run: int) -> list[Provenance]:
     """Order a sum: around, vectors of channels, rows, runs, terms, a tile's inputs and taps, a vector.
 
@@ -224,6 +242,36 @@ def _first_ordered(sketch: Sketch, first: Provenance, each: Scatter, width: int)
     rows = [scope for group in scopes[each.dim + 1 :] for scope in group]
     order(sketch, first, [*outer, *rows, lanes])
     return outer
+
+
+def _part_ordered(sketch: Sketch, part: Provenance, each: Scatter, width: int) -> list[Provenance]:
+    """Order the copy of a part of the results as the sum is, columns innermost; gives what they share."""
+    isolate(sketch, part)
+    leaf = leaf_at(sketch, part)
+    scopes = [leaf.scopes[form.depths[0]].provenance for form in map(affine, leaf.op.target.index)]
+    *rows, column = scopes[each.dim + 1 :]
+    blocks, lanes = _split(sketch, scopes[each.dim], width)
+    outer = [*scopes[: each.dim], *blocks]
+    if not outer:
+        outer = [wrapped(sketch, part)]
+    order(sketch, part, [*outer, *rows, lanes, column])
+    return outer
+
+
+def _kept_for_part(sketch: Sketch, operation: Provenance, each: Scatter, width: int) -> str:
+    """Keep the results themselves channel by channel, of one region at a time; gives their name."""
+    kept = buffer_named(sketch.program, leaf_at(sketch, operation).op.target.array).name
+    alone = [*range(each.dim)]
+    if buffer_named(sketch.program, kept).dims[each.dim].size > width:
+        sketch.play("split_dim", kept, each.dim, width)
+        alone.append(each.dim)
+    for dim in alone:
+        sketch.play("reuse_dims", kept, dim)
+    channel = len(alone)
+    for dim in range(channel, len(buffer_named(sketch.program, kept).dims) - 1):
+        sketch.play("swap_dims", kept, dim, dim + 1)
+    sketch.may("set_location", kept, "stack")
+    return kept
 
 
 def _split(sketch: Sketch, scope: Provenance, size: int) -> tuple[list[Provenance], Provenance]:
