@@ -520,6 +520,33 @@ def test_special_values_are_in_the_inputs_and_in_the_references() -> None:
     np.testing.assert_array_equal(x, other.inputs["x"])
 
 
+RECURRENCE = """\
+kernel k
+in x, w
+out y
+x f32 [48, 64] heap
+w f32 [64, 64] heap
+y f32 [49, 64] heap
+t f32 [64] heap
+64 y[0,{0}] = 0
+48 64 t[{1}] = x[{0},{1}]
+| 64 64 t[{1}] += y[{0},{2}]*w[{2},{1}]
+| 64 y[{0}+1,{1}] = tanh(t[{1}])
+"""
+
+
+def test_a_recurrence_that_is_chaos_has_smaller_numbers_at_which_it_is_none() -> None:
+    """With weights of magnitude 1, what is left of a rounding grows sixfold at every step."""
+    start = parse(RECURRENCE)
+    x = make_pool(start, generate(start, "reassoc").parameters, seed=3).inputs["x"]
+    assert 0.1 < np.median(np.abs(x)) * 2**3 < 1.5 and np.isfinite(x).all()
+    calm = parse(RECURRENCE.replace("tanh(t[{1}])", "t[{1}]").replace("*w[{2},{1}]", ""))
+    usual = parse(RECURRENCE.replace("y[{0},{2}]*w", "x[{0},{2}]*w"))
+    for each in (calm, usual):
+        x = make_pool(each, generate(each, "reassoc").parameters, seed=3).inputs["x"]
+        assert 0.5 < np.median(np.abs(x)) < 0.9
+
+
 def test_a_row_that_the_start_program_has_right_by_luck_may_be_off_by_what_most_rows_are() -> None:
     y = Parameter("y", "f32", (8, 512), "out")
     scale = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.0, 1e6])
