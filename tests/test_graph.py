@@ -185,6 +185,23 @@ def test_what_two_kernels_read_is_computed_once() -> None:
     ]  # fmt: skip
 
 
+def test_an_input_that_two_sums_go_over_comes_from_memory_once() -> None:
+    """The distances from an anchor to two others. What goes over fewer elements stays apart."""
+    m = Drawn()
+    anchor, near, far = (m.input(name, 8, 16) for name in ("x", "near", "far"))
+    few = m.input("z", 16)
+
+    def distance(other: str) -> str:
+        return m.reduce("sum", m.map("sub", "(a - b) * (a - b)", anchor, other), 1)
+
+    one, other = distance(near), distance(far)
+    graph = m.model(m.map("sub", "a - b", one, other), m.map("tanh", "tanh(a)", few))
+    assert calls(graph) == ["sub4 = sub_sum_sub_sum_sub(x, near, far)", "tanh5 = tanh(z)"]
+    x = m.drawn()
+    wanted = ((x["x"] - x["near"]) ** 2).sum(1) - ((x["x"] - x["far"]) ** 2).sum(1)
+    check(graph, x, wanted, np.tanh(x["z"]))
+
+
 def test_no_two_kernels_need_each_other() -> None:
     """The last node reads the first kernel's result by way of the second kernel: it goes to that one."""
     m = Drawn()

@@ -1,9 +1,10 @@
 """Which nodes become one kernel: a contraction with what it feeds.
 
 A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes in
-their order: a bias, an activation, a residual, a normalisation by rows. Two contractions joined by a softmax,
-which is attention, are one kernel. Others begin where nothing like that is near. What only prepares for one
-reader, such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
+their order: a bias, an activation, a residual, a normalisation by rows. Nodes that go over the same input of
+a model, as two distances from one anchor, are one kernel, which reads it once. Two contractions joined by a
+softmax, which is attention, are one kernel. Others begin where nothing like that is near. What only prepares
+for one reader, such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
 
 A kernel has few lines, for listing the moves of a long text takes long, and no two kernels need each other's
 results.
@@ -101,11 +102,29 @@ class _Partition:
                     group.volume = max(group.volume, *(tensor.size for tensor in node.outputs))
                 self.group[node.name] = group
                 return
+        beside = None if sources else self._beside(node)
+        if beside is not None:
+            beside.nodes.append(node)
+            beside.lines += self.known[node.name].lines
+            self.group[node.name] = beside
+            return
         sizes = [tensor.size for tensor in node.outputs]
         if node.kind is Kind.REDUCTION:
             sizes += [self.tensors[name].size for name in node.inputs]
         only = node.kind is Kind.OTHER or node.name in self.alone
         self.group[node.name] = _Group(len(self.group), [node], max(sizes), self.known[node.name].lines, only)
+
+    def _beside(self, node: Node) -> _Group | None:
+        """The last group without a contraction that goes over an input which a node reads, too, and which
+        then comes from memory once."""
+        size = max(tensor.size for tensor in node.outputs)
+        read = {n for n in node.inputs if n not in self.constants and self.tensors[n].size == size}
+        for group in sorted(self._all(), key=self._last, reverse=True):
+            alike = group.volume == size and any(read.intersection(each.inputs) for each in group.nodes)
+            whole = node.kind is Kind.POINTWISE and not group.has(Kind.CONTRACTION)
+            if alike and whole and self._fits(node, group):
+                return group
+        return None
 
     def _sources(self, node: Node) -> list[_Group]:
         """The groups that a node reads from."""
