@@ -198,7 +198,9 @@ def test_an_input_that_two_sums_go_over_comes_from_memory_once() -> None:
     graph = m.model(m.map("sub", "a - b", one, other), m.map("tanh", "tanh(a)", few))
     assert calls(graph) == ["sub4 = sub_sum_sub_sum_sub(x, near, far)", "tanh5 = tanh(z)"]
     x = m.drawn()
-    wanted = ((x["x"] - x["near"]) ** 2).sum(1) - ((x["x"] - x["far"]) ** 2).sum(1)
+    wanted = ((x["x"] - x["near"]) ** 2).sum(1, keepdims=True) - ((x["x"] - x["far"]) ** 2).sum(
+        1, keepdims=True
+    )
     check(graph, x, wanted, np.tanh(x["z"]))
 
 
