@@ -70,6 +70,7 @@ def export(made: Made, folder: Path) -> None:
     """The model and its inputs in files, by PyTorch's exporter that needs no package but onnx."""
     model, (x,) = made
     torch.onnx.register_custom_op_symbolic("aten::diff", _diff, OPSET)
+    torch.onnx.register_custom_op_symbolic("aten::cumsum", _cumsum, OPSET)
     torch.onnx.export(
         model, (x,), folder / "model.onnx", dynamo=False, opset_version=OPSET, input_names=["x"],
         output_names=["y"],
@@ -88,6 +89,12 @@ def _diff(g: Any, x: Any, n: Any, dim: Any, prepend: Any, append: Any) -> Any:
 
     joined = g.op("Concat", prepend, x, axis_i=-1)
     return g.op("Sub", part(1, 2**62), part(0, -1))
+
+
+def _cumsum(g: Any, x: Any, dim: Any, dtype: Any) -> Any:
+    """Running sums, of truth values as of integers: the standard adds up no truth values."""
+    integers = g.op("Cast", x, to_i=torch.onnx.TensorProtoDataType.INT64)
+    return g.op("CumSum", integers if x.type().dtype() is torch.bool else x, dim)
 
 
 def eager(made: Made, folder: Path) -> Ready:
