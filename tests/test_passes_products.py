@@ -193,6 +193,17 @@ def test_columns_that_are_cut_off_have_a_panel_and_blocks_of_terms_of_their_own(
     ]
 
 
+def test_rows_that_no_tile_divides_read_the_panels_that_are_packed_for_the_others():
+    found = product(101, 96, 136, cache=1 << 20)
+    assert [line for line in found if "] = w[" in line or "] += " in line] == [
+        "| 96 14:u 8:v acc3[{0},{2},{3}] += x[{0}*14+{2},{1}]*w[{1},{3}+128]",
+        "4:p 96 2:u 16:v pw[{0},{1},{2},{3}] = w[{1},{0}*32+{2}*16+{3}]",
+        "| | 96 14:u 2:u 16:v acc[{0},{1},{3},{4},{5}] += x[{1}*14+{3},{2}]*pw[{0},{2},{4},{5}]",
+        "| 96 3:u 2:u 16:v acc1[{0},{2},{3},{4}] += x[{2}+98,{1}]*pw[{0},{1},{3},{4}]",
+        "| 96 3:u 8:v acc2[{0},{2},{3}] += x[{2}+98,{1}]*w[{1},{3}+128]",
+    ]
+
+
 def rows_of(x: str, w: str, *nests: str) -> list[str]:
     """The pass on nests that make ``y``, 192 rows by 64 columns, of ``x`` and ``w`` of these sizes."""
     arrays = f"x f32 [{x}] heap\nw f32 [{w}] heap\ny f32 [192, 64] heap"
