@@ -24,7 +24,7 @@ from agents.passes.nests import (
 )
 from agents.passes.packing import pack_panel, turn_rows
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
-from agents.passes.tiles import Tile, cheapest, choose_tile, whole_rows
+from agents.passes.tiles import FEW, Tile, cheapest, choose_tile, whole_rows
 from agents.passes.vectors import write_out
 from agents.passes.windows import Nest, bytes_read, copy_panel, copy_rows, has_block, may_copy
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -37,7 +37,9 @@ from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 4  # columns that make a tile worth its while where rows share nothing
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
-PANEL = 5  # of a core's cache, the share that a panel may take
+# Of a core's cache, the share that a panel may take, of vectors that are lines and of such as are halves: a
+# tile has three of these side by side, and blocks of terms, with tiles taken from memory and back, cost more.
+PANEL, HALVES_PANEL = 5, 3
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 SHARED = 16  # rows that read the same windows, from which on copying these pays
 COPYING = 16.0  # terms that take as long as copying a result
@@ -181,21 +183,22 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     kept = _terms_kept(sketch, operation, contraction, rows) if shared else 0
     rest: list[Provenance] = []
     last: Provenance | None = None  # the sum for the rows that are cut off
-    whole = whole_rows(rows, columns, widths, target.vector_registers, columns)
+    packed, registers = contraction.panel is not None, target.vector_registers
+    whole = whole_rows(rows, columns, widths, registers, columns, packed)
     if contraction.rows is not None and whole < rows:
         contraction, last = cut_rows(sketch, contraction, whole)
         rest = [last]
         if first is not None:
             first, _ = cut_rows(sketch, first, whole)
         rows = whole
-    tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
+    tile = choose_tile(rows, columns, widths, registers, columns, packed)
     blocks: Provenance | None = None
     terms, room = terms_of(sketch, operation), _room(sketch, operation)
     outgrown = contraction.panel is not None and terms * tile.columns > room  # the cache, by its panel
     most = kept or room // tile.columns
     block = _block_of_terms(sketch, operation, most) if outgrown or kept else None
     if outgrown and block is None:
-        tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
+        tile = choose_tile(rows, columns, widths, registers, room // terms, packed)
     elif block is not None:
         first = None  # a tile goes on with what the blocks before have summed
     if columns % tile.columns:
@@ -250,7 +253,7 @@ def _share_panels(
     if rest.rows is None or rest.panel != panel:
         raise NoSuchPlace("It does not read the same panels.")
     rows, columns = (scope_of(sketch.program, sketch.path(each)).size for each in (rest.rows, rest.columns))
-    shorter = replace(tile, rows=max(n for n in range(1, tile.rows + 1) if rows % n == 0))
+    shorter = tile.for_rest(rows)
     first, more = initialisation(sketch, last, rest), list[Provenance]()
     if columns % tile.columns:
         whole = columns // tile.columns * tile.columns
@@ -344,7 +347,9 @@ def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, wi
 
 def _room(sketch: Sketch, operation: Provenance) -> int:
     """Numbers of the result's type that a panel may have, to stay in the cache between tiles of rows."""
-    return sketch.context.target.cache_bytes // PANEL // _number(sketch, operation)
+    target = sketch.context.target
+    share = HALVES_PANEL if target.vector_registers <= FEW else PANEL
+    return target.cache_bytes // share // _number(sketch, operation)
 
 
 def terms_of(sketch: Sketch, operation: Provenance) -> int:
