@@ -404,6 +404,17 @@ def test_the_tile_fills_the_registers_and_divides_the_result():
     assert rows * vectors + vectors + 1 <= 16
 
 
+def test_a_copied_panel_of_short_vectors_is_read_for_fewer_rows():
+    assert choose_tile(96, 96, (8, 4), 16, 96) == Tile(6, 2, 8)
+    assert choose_tile(96, 96, (8, 4), 16, 96, packed=True) == Tile(4, 3, 8)
+    assert choose_tile(96, 96, (16, 8), 32, 96, packed=True) == choose_tile(96, 96, (16, 8), 32, 96)
+
+
+def test_rows_are_cut_off_where_the_panel_of_the_others_suits_them():
+    whole = {packed: tiles.whole_rows(197, 384, (8, 4), 16, 384, packed) for packed in (False, True)}
+    assert whole == {False: 192, True: 196}  # the last five have a tile of 2 vectors, the last one one of 3
+
+
 def test_a_long_row_is_divided_by_looking_at_each_rest_once():
     tiles._cheapest.cache_clear()
     tiles.whole_rows(128, 4094, (16, 8, 4), 32, 4094)  # up to eight ways to go on at each rest

@@ -165,7 +165,7 @@ def test_rows_that_no_tile_divides_are_cut_and_so_is_what_follows():
     b.output("y", elementwise(b, "relu", product(b, 67, 16, 256)))
     tiles = [line for line in lines(b.program()) if " += " in line]
     assert len(tiles) == 2 and all("16:v" in tile for tile in tiles)
-    assert "x[{1}*13+{3},{2}]" in tiles[0] and "+65," in tiles[1]  # 65 rows in tiles of 13, and the last two
+    assert "x[{1}*6+{3},{2}]" in tiles[0] and "+66," in tiles[1]  # 66 rows in tiles of 6, and the last one
 
 
 def test_one_padded_image_is_one_run_of_its_rows_without_a_copy():

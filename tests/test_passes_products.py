@@ -154,11 +154,11 @@ def test_rows_whose_terms_lie_far_apart_are_turned_for_all_tiles():
     assert not any("rx" in line for line in lines(small.program()))
 
 
-def product(rows: int, terms: int, columns: int, cache: int) -> list[str]:
+def product(rows: int, terms: int, columns: int, cache: int, target: Target = WIDE) -> list[str]:
     b = Builder("k")
     x, w = b.input("x", "f32", (rows, terms)), b.input("w", "f32", (terms, columns))
     b.output("y", contract(b, "mk,kn->mn", x, w))
-    return [line for line in lines(b.program(), replace(WIDE, cache_bytes=cache)) if "register" not in line]
+    return [line for line in lines(b.program(), replace(target, cache_bytes=cache)) if "register" not in line]
 
 
 def test_rows_that_outgrow_the_cache_go_by_once_where_it_keeps_all_panels():
@@ -191,6 +191,25 @@ def test_columns_that_are_cut_off_have_a_panel_and_blocks_of_terms_of_their_own(
         "| | 1024 16:u 8:v acc1[{0},{1},{3},{4}] += x[{1}*16+{3},{0}*1024+{2}]*pw1[{0},{2},{4}]",
         "| | 16:u 8:v y[{1}*2176+{2}*136+{3}+128] = acc1[{0},{1},{2},{3}]",
     ]
+
+
+def test_rows_that_no_tile_divides_read_the_panels_that_are_packed_for_the_others():
+    found = product(101, 96, 136, cache=1 << 20)
+    assert [line for line in found if "] = w[" in line or "] += " in line] == [
+        "| 96 16:u 8:v acc3[{0},{2},{3}] += x[{0}*16+{2},{1}]*w[{1},{3}+128]",
+        "2:p 96 4:u 16:v pw[{0},{1},{2},{3}] = w[{1},{0}*64+{2}*16+{3}]",
+        "| | 96 6:u 4:u 16:v acc[{0},{1},{3},{4},{5}] += x[{1}*6+{3},{2}]*pw[{0},{2},{4},{5}]",
+        "| 96 5:u 4:u 16:v acc1[{0},{2},{3},{4}] += x[{2}+96,{1}]*pw[{0},{1},{3},{4}]",
+        "| 96 5:u 8:v acc2[{0},{2},{3}] += x[{2}+96,{1}]*w[{1},{3}+128]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "tile"), [(NARROW, "| | 512 4:u 3:u 8:v"), (WIDE, "| | | 128 8:u 3:u 16:v")]
+)
+def test_panels_of_short_vectors_may_be_longer(target, tile):
+    found = product(48, 512, 96, cache=160 << 10, target=target)
+    assert [line.split(" acc")[0] for line in found if "] += " in line] == [tile]
 
 
 def rows_of(x: str, w: str, *nests: str) -> list[str]:

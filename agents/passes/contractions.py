@@ -12,10 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agents.passes.dots import dot_for, pack_terms, split_terms, use_dot
-from agents.passes.nests import band_depth, isolate, join_shared, leaf_at, order, wrapped
+from agents.passes.fusion import bring_together
+from agents.passes.nests import (
+    band_depth,
+    isolate,
+    join_shared,
+    leaf_at,
+    order,
+    shared_scopes,
+    wrapped,
+)
 from agents.passes.packing import pack_panel, turn_rows
 from agents.passes.structure import contiguous, depths_of, leaf_of, only, scope_of, stride, uses, widths_for
-from agents.passes.tiles import Tile, cheapest, choose_tile, whole_rows
+from agents.passes.tiles import FEW, Tile, cheapest, choose_tile, whole_rows
 from agents.passes.vectors import write_out
 from agents.passes.windows import Nest, bytes_read, copy_panel, copy_rows, has_block, may_copy
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -28,7 +37,9 @@ from dojo_core.recipes import RECIPES, Sketch
 
 SHORTEST = 4  # columns that make a tile worth its while where rows share nothing
 SHORTEST_BLOCK = 128  # terms of a sum that make up for taking a tile from memory and back
-PANEL = 5  # of a core's cache, the share that a panel may take
+# Of a core's cache, the share that a panel may take, of vectors that are lines and of such as are halves: a
+# tile has three of these side by side, and blocks of terms, with tiles taken from memory and back, cost more.
+PANEL, HALVES_PANEL = 5, 3
 PACKED_AFTER = 4  # tiles of rows that read a panel, from which on packing it pays
 SHARED = 16  # rows that read the same windows, from which on copying these pays
 COPYING = 16.0  # terms that take as long as copying a result
@@ -171,21 +182,23 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
             columns, rows, windows, shared = longer, together or rows, not together, False
     kept = _terms_kept(sketch, operation, contraction, rows) if shared else 0
     rest: list[Provenance] = []
-    whole = whole_rows(rows, columns, widths, target.vector_registers, columns)
+    last: Provenance | None = None  # the sum for the rows that are cut off
+    packed, registers = contraction.panel is not None, target.vector_registers
+    whole = whole_rows(rows, columns, widths, registers, columns, packed)
     if contraction.rows is not None and whole < rows:
-        contraction, cut = cut_rows(sketch, contraction, whole)
-        rest = [cut]
+        contraction, last = cut_rows(sketch, contraction, whole)
+        rest = [last]
         if first is not None:
             first, _ = cut_rows(sketch, first, whole)
         rows = whole
-    tile = choose_tile(rows, columns, widths, target.vector_registers, columns)
+    tile = choose_tile(rows, columns, widths, registers, columns, packed)
     blocks: Provenance | None = None
     terms, room = terms_of(sketch, operation), _room(sketch, operation)
     outgrown = contraction.panel is not None and terms * tile.columns > room  # the cache, by its panel
     most = kept or room // tile.columns
     block = _block_of_terms(sketch, operation, most) if outgrown or kept else None
     if outgrown and block is None:
-        tile = choose_tile(rows, columns, widths, target.vector_registers, room // terms)
+        tile = choose_tile(rows, columns, widths, registers, room // terms, packed)
     elif block is not None:
         first = None  # a tile goes on with what the blocks before have summed
     if columns % tile.columns:
@@ -206,7 +219,12 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
             write_tile(sketch, operation, tile)
             return rest
     tile_nests(sketch, first, contraction, tile, blocks, rows_outside=kept > 0 and block is not None)
+    shorter: Tile | None = None
     if contraction.panel is not None and rows // tile.rows >= PACKED_AFTER:
+        if last is not None and blocks is None:
+            with sketch.attempt():
+                shorter, more = _share_panels(sketch, operation, last, tile, contraction.panel)
+                rest = [*(each for each in rest if each != last), *more]
         with sketch.attempt():
             contraction = replace(
                 contraction, panel=pack_panel(sketch, operation, contraction.panel, tile, blocks)
@@ -218,7 +236,41 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
         with sketch.attempt():
             turn_rows(sketch, operation, contraction.panel, tile)
     write_tile(sketch, operation, tile)
+    if last is not None and shorter is not None:
+        write_tile(sketch, last, shorter)
     return rest
+
+
+def _share_panels(
+    sketch: Sketch, operation: Provenance, last: Provenance, tile: Tile, panel: str
+) -> tuple[Tile, list[Provenance]]:
+    """Tile the sum for the rows that were cut off along the panels of a tiled sum, and join them, so that one
+    copy of a panel serves both: where the matrix lies in memory it would have to come once more.
+
+    Gives the tile, and the sum for the columns that no panel has, if any.
+    """
+    rest = find(sketch, last, band_depth(leaf_at(sketch, last)))
+    if rest.rows is None or rest.panel != panel:
+        raise NoSuchPlace("It does not read the same panels.")
+    rows, columns = (scope_of(sketch.program, sketch.path(each)).size for each in (rest.rows, rest.columns))
+    shorter = tile.for_rest(rows)
+    first, more = initialisation(sketch, last, rest), list[Provenance]()
+    if columns % tile.columns:
+        whole = columns // tile.columns * tile.columns
+        rest, cut = cut_columns(sketch, rest, whole)
+        more.append(cut)
+        if first is not None:
+            first, _ = cut_columns(sketch, first, whole)
+    tile_nests(sketch, first, rest, shorter)
+    leaf = leaf_at(sketch, operation)
+    summed = set(range(len(leaf.scopes))) - depths_of(leaf.op.target)
+    used = depths_of(only(a for a in leaf.op.reads if a.array == panel))
+    panels = only(d for d in sorted(used - summed, reverse=True) if d < min(summed))
+    for depth in range(shared_scopes(sketch, operation, last), panels + 1):
+        one, other = (leaf_at(sketch, each).scopes[depth].provenance for each in (operation, last))
+        bring_together(sketch, one, other)
+        sketch.play("join_scopes", sketch.place(sketch.path(one)))
+    return shorter, more
 
 
 def copies_rows(sketch: Sketch, contraction: Contraction) -> bool:
@@ -295,7 +347,9 @@ def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, wi
 
 def _room(sketch: Sketch, operation: Provenance) -> int:
     """Numbers of the result's type that a panel may have, to stay in the cache between tiles of rows."""
-    return sketch.context.target.cache_bytes // PANEL // _number(sketch, operation)
+    target = sketch.context.target
+    share = HALVES_PANEL if target.vector_registers <= FEW else PANEL
+    return target.cache_bytes // share // _number(sketch, operation)
 
 
 def terms_of(sketch: Sketch, operation: Provenance) -> int:
