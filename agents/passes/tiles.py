@@ -92,11 +92,11 @@ def _cheapest(
     return best[0], best[2]
 
 
-def tile_cycles(rows: int, vectors: int) -> float:
+def tile_cycles(rows: int, vectors: int, waiting: int = WAITING) -> float:
     """Half cycles of a tile for one term of the sum: multiply-adds, loads, vectors of the panel, or waiting,
     whichever takes longest.
 
     Each tile of rows reads the panel anew, from the second-level cache where it is too wide for the first;
     a number of a row costs less. 8 rows of 2 vectors are faster than 4 of 4.
     """
-    return max(rows * vectors, rows + vectors, PANEL * vectors, WAITING) + 0.05 * (rows + 3 * vectors)
+    return max(rows * vectors, rows + vectors, PANEL * vectors, waiting) + 0.05 * (rows + 3 * vectors)
