@@ -42,9 +42,7 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 SQUARES = 2  # widths of a vector in a row from which on columns that are left over are few of those to turn
-# Of the cycles that vectors of columns take: where weights are laid out in every run, and where only once.
-# What is counted leaves out that half of the vectors under a sliding window lie in two lines of a cache.
-WORTH, WORTH_ONCE = 0.95, 1.04
+WORTH = 0.95  # of the cycles that vectors of columns take
 # Half cycles a number, in a core's cache and past it. Gathering what does not lie side by side: past it,
 # it is written and read once more. Turning results: many are stored at once, with no sums beside them that
 # would hide the wait, as a tile's do. Laying out weights, once for all images: numbers that lie side by side
@@ -257,6 +255,9 @@ def _ask_for_next_block(sketch: Sketch, operation: Provenance, weights: str, blo
         and not other.op.accumulate
     )
     read = only(a for a in leaf.op.reads if a.array == weights)
+    before = read.index[: next(k for k, form in enumerate(read.index) if form.uses(depth))]
+    if any(max(form.depths, default=0) > depth for form in before):
+        return  # a block's weights are no run
     taken = only(start.op.reads)
     across = affine(taken.index[-2])
     results = sketch.program.buffer_of[taken.array].dims[-2].size
@@ -330,8 +331,7 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     far = sum(sketch.program.buffer_of[array].bytes for array in through) > target.cache_bytes
     turned = (TURNED_FAR if far else TURNED) * rows * columns * channels / terms
     beside = turned + _laid_out(sketch, each) + _fetched(sketch, each, best, terms)
-    worth = WORTH_ONCE if each.weights.array in sketch.context.constants else WORTH
-    if cycles(best) + beside > worth * _along_columns(sketch, found, each):
+    if cycles(best) + beside > WORTH * _along_columns(sketch, found, each):
         raise NoSuchPlace("Vectors of columns take fewer cycles.")
     return best
 
