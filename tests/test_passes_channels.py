@@ -110,7 +110,7 @@ def test_weights_of_a_tile_of_few_rows_stay_in_the_first_cache():
     agrees(start, sketch)
 
 
-FEW = replace(NARROW, cache_bytes=32 << 10, first_cache_bytes=8 << 10, threads=2)
+FEW = replace(NARROW, cache_bytes=64 << 10, first_cache_bytes=8 << 10, threads=2)
 
 
 def with_constants(start: Program, target: Target = FEW) -> Sketch:
@@ -145,6 +145,12 @@ def test_panels_of_constant_weights_take_all_rows_before_the_next_ones_do():
 
 def test_weights_that_change_from_run_to_run_are_not_laid_out_for_a_single_image():
     assert not sketched(convolution((1, 32, 9, 9), (64, 32, 3, 3)), FEW).moves
+
+
+def test_results_of_a_panel_stay_in_a_cache_from_block_to_block():
+    """30 by 30 of them are 57,600 bytes."""
+    start = convolution((1, 32, 32, 32), (64, 32, 3, 3))
+    assert not with_constants(start).moves
 
 
 def test_constant_weights_that_a_cache_keeps_pass_by_for_each_row():

@@ -3,8 +3,9 @@
 Rows of 10 results leave 6 of 16 lanes idle, and what a window of stride 2 reads is not side by side. Where
 vectors divide the channels, a tile of neighbouring results by vectors of channels has neither fault: a number
 of the input goes to all lanes, wherever it lies, and the weights, laid out once, are the vectors. The results
-are turned in registers, square by square, into rows of columns. Source: Georganas et al., "Anatomy of
-high-performance deep learning convolutions on SIMD architectures", SC '18.
+are turned in registers, square by square, into rows of columns. Where the weights are constants that no cache
+keeps from row to row, a panel of channels goes over all rows before the next one does. Source: Georganas et al.,
+"Anatomy of high-performance deep learning convolutions on SIMD architectures", SC '18.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ ROOM = 8  # of a core's cache, the share for results before they are turned
 FEW_ROWS = 8  # of a tile: where there are fewer, its weights come by too fast for the second cache
 FEWEST = 4  # tiles of a row that make up for taking sums from a cache and back
 NEAR = 3  # of the first cache, the share for the weights of a tile
+RESULTS = 4  # of a core's cache, the share for the results of a panel, which come by for each block
 SHARING = 2  # vectors of channels at least that a panel has: with one there is a load for each multiply-add
 LATENCY = 8  # half cycles of a multiply-add, which a tile's sums hide where its weights lie in order
 
@@ -150,7 +152,7 @@ def _panels(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
         if channels % (vectors * width) == 0
         and side * vectors + min(side, vectors) + 1 <= target.vector_registers
         and balance(channels // (vectors * width), target.threads) >= BALANCED
-        and rows * columns * vectors * width * number <= target.cache_bytes // 2
+        and rows * columns * vectors * width * number <= target.cache_bytes // RESULTS
     ]
 
     def cycles(tile: Tile) -> float:
