@@ -11,23 +11,25 @@ from dojo_core.targets.cpu.limits import cpu
 log = logging.getLogger(__name__)
 
 
-def heuristic(start: Program, policy: str = "reassoc") -> Program:
+def heuristic(start: Program, policy: str = "reassoc", constants: frozenset[str] = frozenset()) -> Program:
     """What the heuristic pass plays from a program on this machine's CPU, as far as it comes where it fails.
+    ``constants``: its inputs that are the same in every run.
 
     It is kept on disk: a second process does not play again.
     """
-    limits = cpu()
-    return passed(
-        "heuristic", ["agents.passes"], start, policy, limits, lambda: _played(start, policy)
-    ).program
+
+    def play() -> Passed:
+        return _played(start, policy, constants)
+
+    return passed("heuristic", ["agents.passes"], start, policy, cpu(), play, constants).program
 
 
-def _played(start: Program, policy: str) -> Passed:
+def _played(start: Program, policy: str, constants: frozenset[str]) -> Passed:
     # Imported where something is played: what is kept needs no player.
     from agents.passes import PASSES, sketch_of
     from dojo_core.moves import IllegalMove
 
-    sketch = sketch_of(start, policy)
+    sketch = sketch_of(start, policy, constants)
     try:
         PASSES["heuristic"].run(sketch)
     except IllegalMove as fault:

@@ -135,6 +135,7 @@ class Game(Drawn):
     positions: dict[int, Position]
     cursor: int = 0
     limits: Target | None = None  # other ones than that target's; not kept in a game's text
+    constants: frozenset[str] = frozenset()  # inputs that are the same in every run of a model; as limits
 
     @staticmethod
     def new(
@@ -145,13 +146,14 @@ class Game(Drawn):
         policy: str = "reassoc",
         title: str | None = None,
         limits: Target | None = None,
+        constants: frozenset[str] = frozenset(),
     ) -> Game:
         context(program, limits or target, policy)  # raises where target or policy is unknown
         target = backend(target).name  # of this machine, where it is named as another's
         name = title or (f"{kernel} {shape}".strip() if kernel else program.name)
         return Game(
             secrets.token_hex(6), name, kernel, shape, target, policy,
-            {0: Position(0, None, None, program)}, limits=limits,
+            {0: Position(0, None, None, program)}, limits=limits, constants=constants,
         )  # fmt: skip
 
     @property
@@ -164,7 +166,8 @@ class Game(Drawn):
 
     def context(self, at: int, born: int) -> Context:
         """What legality is asked in at a position."""
-        return context(self.positions[at].program, self.limits or self.target, self.policy, born)
+        limits = self.limits or self.target
+        return context(self.positions[at].program, limits, self.policy, born, self.constants)
 
     # ---------------------------------------------------------------- playing
 

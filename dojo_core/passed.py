@@ -38,14 +38,16 @@ def passed(
     policy: str,
     limits: Target,
     play: Callable[[], Passed],
+    constants: frozenset[str] = frozenset(),
 ) -> Passed:
     """What ``play`` gives, or what it gave before: kept by the start's text, the policy, the limits, the
-    machine, the player's name, the sources of its ``packages`` and of the target. What it raises is not
-    kept."""
+    inputs that are ``constants``, the machine, the player's name, the sources of its ``packages`` and of the
+    target. What it raises is not kept."""
     own = type(limits).__module__
     passes = [where.partition(":")[0] for where in limits.passes.values()]
     sources = source_digest(*packages, *_RULES, own.rpartition(".")[0] or own, *passes)
-    asked = (player, start.text, policy, described(limits), this_machine().fingerprint, sources)
+    known = sorted(constants)
+    asked = (player, start.text, policy, described(limits), known, this_machine().fingerprint, sources)
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:24]
     path = sealed.folder(cache_directory() / "passes") / f"{key}.text"
     content = sealed.read(path)

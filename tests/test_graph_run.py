@@ -145,6 +145,13 @@ def test_two_inputs_may_share_memory() -> None:
     np.testing.assert_array_equal(y, rows[:4] - rows[2:])
 
 
+def test_what_is_asked_for_ahead_of_a_packed_weight_is_still() -> None:
+    asking = PACKING.replace(" = 0", " = 0 !prefetch(px2[{0}+1,{1},{2},{3}])")
+    parts = hoisted(parse(asking), ["x2"])
+    assert parts is not None and "= 0 !prefetch(px2[{0}+1,{2},{3}])" in parts.each_run.text
+    assert "prefetch" not in parts.once.text
+
+
 def test_a_weight_is_packed_once() -> None:
     """All panels at once, and one for the three groups of rows, which all read the same."""
     parts = hoisted(parse(PACKING), ["x2"])
@@ -448,6 +455,22 @@ def test_what_a_pass_played_is_kept_for_the_next_process(
         first.moves,
         first.source,
     )
+
+
+def test_a_pass_knows_which_inputs_are_the_same_in_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it played for others as constants is not taken for it."""
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    heard = list[frozenset[str]]()
+    monkeypatch.setattr("agents.passes.play_pass", lambda game, name: heard.append(game.constants))
+    m = Drawn()
+    graph = m.model(m.matmul(m.input("x", 8, 12), m.weight("w", 12, 16)))
+    (name,) = graph.kernels
+    _, w = graph.kernels[name].program.inputs
+    choices(graph, "heuristic")
+    choices(replace(graph, inputs=(*graph.inputs, "w"), constants={}), "heuristic")
+    assert heard == [frozenset({w}), frozenset()]
 
 
 @pytest.mark.parametrize("left", ("", "damaged", "without its object"))

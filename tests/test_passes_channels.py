@@ -110,6 +110,80 @@ def test_weights_of_a_tile_of_few_rows_stay_in_the_first_cache():
     agrees(start, sketch)
 
 
+FEW = replace(NARROW, cache_bytes=64 << 10, first_cache_bytes=8 << 10, threads=2)
+
+
+def with_constants(start: Program, target: Target = FEW) -> Sketch:
+    """Where the weights are the same in every run."""
+    sketch = Sketch(context(start, target, "reassoc", constants=frozenset({"w"})), most=500)
+    for leaf in [leaf for leaf in start.leaves if leaf.op.accumulate]:
+        channels_in_lanes(sketch, leaf.op.provenance)
+    return sketch
+
+
+def test_panels_of_constant_weights_take_all_rows_before_the_next_ones_do():
+    """72 KB of weights are more than a cache keeps from row to row. A panel of 16 channels goes over all rows
+    block by block of 4 of the 32 input channels, whose 36 lines of weights are asked for while the block
+    before takes its 49 results."""
+    start = convolution((1, 32, 9, 9), (64, 32, 3, 3))
+    sketch = with_constants(start)
+    lines = sketch.program.text.splitlines()
+    assert lines[11:17] == [
+        "4 16 32 3 3 pw[{0},{2},{4},{3},{1}] = w[{0}*16+{1},{2},{3},{4}]",
+        "4 7 7 16 ty[{0},{1}*7+{2},{3}] = 0",
+        "| 8 7 1 4:u 2:u 8:v acc[{0},{1},{2},{3},{4},{5},{6}] = ty[{0},{2}*7+{4},{5}*8+{6}] "
+        "!prefetch(pw[{0},{1}*4+4,0,0,{2}*112+{4}*16])",
+        "| | | | 4 3 3 4:u 2:u 8:v acc[{0},{1},{2},{3},{7},{8},{9}] += "
+        "x[0,{1}*4+{4},{2}+{6},{5}+{7}]*pw[{0},{1}*4+{4},{5},{6},{8}*8+{9}]",
+        "| | | | 4:u 2:u 8:v ty[{0},{2}*7+{4},{5}*8+{6}] = acc[{0},{1},{2},{3},{4},{5},{6}]",
+        "| | | 1 3:u 2:u 8:v acc1[{0},{1},{2},{3},{4},{5},{6}] = ty[{0},{2}*7+{4}+4,{5}*8+{6}] "
+        "!prefetch(pw[{0},{1}*4+4,0,0,{2}*112+{4}*16+64])",
+    ]
+    assert "| 2 6 8:transpose 8 uy[{0},0,{1}*8+{4},{2}*8+{3}] = ty[{0},{2}*8+{3},{1}*8+{4}]" in lines
+    agrees(start, sketch)
+
+
+def test_weights_that_change_from_run_to_run_are_not_laid_out_for_a_single_image():
+    assert not sketched(convolution((1, 32, 9, 9), (64, 32, 3, 3)), FEW).moves
+
+
+def test_results_of_a_panel_stay_in_a_cache_from_block_to_block():
+    """30 by 30 of them are 57,600 bytes."""
+    start = convolution((1, 32, 32, 32), (64, 32, 3, 3))
+    assert not with_constants(start).moves
+
+
+def test_constant_weights_that_a_cache_keeps_pass_by_for_each_row():
+    start = convolution((1, 32, 9, 9), (64, 32, 3, 3))
+    assert "| 8 7 1 4:u" not in with_constants(start, replace(FEW, cache_bytes=1 << 20)).program.text
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes", "asked"),
+    [
+        ((2, 32, 16, 16), (64, 32, 3, 3), {}, "{3}*32+{4}*16]"),  # a line for each tile of each row
+        ((1, 32, 8, 9), (64, 32, 3, 3), {"strides": (2, 2)}, "{2}*128+{3}*32+{4}*16]"),  # for each vector
+        ((1, 64, 16), (64, 64, 3), {}, ""),  # a block's weights are no run
+    ],
+)
+def test_what_panels_compute_and_ask_for(
+    x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any], asked: str
+):
+    start = convolution(x, w, **attributes)
+    sketch = with_constants(start)
+    prefetches = [line.split("!prefetch(")[1] for line in sketch.program.text.splitlines() if "!p" in line]
+    assert ":transpose" in sketch.program.text
+    assert [each.endswith(asked + ")") for each in prefetches[:1]] == [True] * bool(asked)
+    agrees(start, sketch)
+
+
+def test_every_second_column_of_a_product_is_gathered_row_by_row_or_read_by_channels():
+    """A convolution of 1x1 by steps of 2 is a product whose columns lie apart: contractions.py would copy
+    them row by row, 7 for vectors of 8."""
+    start = convolution((2, 64, 13, 13), (128, 64, 1, 1), strides=(2, 2))
+    assert ":transpose" in sketched(start, replace(NARROW, cache_bytes=512 << 10)).program.text
+
+
 def test_sums_of_a_tile_of_many_rows_stay_in_registers_to_their_end():
     """Each of its weights serves so many rows that the second cache is near enough."""
     sketch = sketched(convolution((1, 32, 3, 225), (32, 32, 3, 3), strides=(2, 2)))

@@ -14,6 +14,8 @@ from dojo_core.measure import sealed
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.primitives import Builder, elementwise
+from dojo_core.program.tree import Program
+from tests.drawn import Drawn
 from tests.homes import with_objects
 
 pytestmark = pytest.mark.usefixtures("kept_workers")
@@ -478,3 +480,21 @@ def test_a_call_that_is_more_than_the_model_is_not_kept(entries, model):
             alike(ours, theirs)
     alike(x, y)
     assert not entries()
+
+
+def test_the_pass_hears_which_inputs_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from agents.torch_backend.programs import choice
+    from agents.torch_backend.settings import Settings
+
+    heard = list[frozenset[str]]()
+
+    def plays(start: Program, policy: str, constants: frozenset[str]) -> Program:
+        heard.append(constants)
+        return start
+
+    monkeypatch.setattr("agents.torch_backend.programs.heuristic", plays)
+    m = Drawn()
+    graph = m.model(m.matmul(m.input("x", 8, 12), m.weight("w", 12, 16)))
+    (kernel,) = graph.kernels.values()
+    assert choice(graph, Settings())(kernel.program) is kernel.program
+    assert heard == [frozenset({kernel.program.inputs[1]})]

@@ -93,9 +93,10 @@ def pass_moves(game: Game, name: str) -> tuple[Move, ...]:
     return tuple(_sketch(game, name).moves)
 
 
-def sketch_of(start: Program, policy: str) -> Sketch:
-    """Where a pass plays from a program on this machine's CPU, with more moves than a game keeps."""
-    return Sketch(context(start, policy=policy), most=MOST)
+def sketch_of(start: Program, policy: str, constants: frozenset[str] = frozenset()) -> Sketch:
+    """Where a pass plays from a program on this machine's CPU, with more moves than a game keeps.
+    ``constants``: inputs that are the same in every run."""
+    return Sketch(context(start, policy=policy, constants=constants), most=MOST)
 
 
 def _sketch(game: Game, name: str) -> Sketch:

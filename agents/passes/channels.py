@@ -3,8 +3,9 @@
 Rows of 10 results leave 6 of 16 lanes idle, and what a window of stride 2 reads is not side by side. Where
 vectors divide the channels, a tile of neighbouring results by vectors of channels has neither fault: a number
 of the input goes to all lanes, wherever it lies, and the weights, laid out once, are the vectors. The results
-are turned in registers, square by square, into rows of columns. Source: Georganas et al., "Anatomy of
-high-performance deep learning convolutions on SIMD architectures", SC '18.
+are turned in registers, square by square, into rows of columns. Where the weights are constants that no cache
+keeps from row to row, a panel of channels goes over all rows before the next one does. Source: Georganas et al.,
+"Anatomy of high-performance deep learning convolutions on SIMD architectures", SC '18.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from agents.passes.threads import BALANCED, balance
 from agents.passes.tiles import Tile, cheapest, tile_cycles
 from dojo_core.moves.places import NoSuchPlace, fresh_name
 from dojo_core.moves.storage import buffer_named
+from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
@@ -56,6 +58,9 @@ ROOM = 8  # of a core's cache, the share for results before they are turned
 FEW_ROWS = 8  # of a tile: where there are fewer, its weights come by too fast for the second cache
 FEWEST = 4  # tiles of a row that make up for taking sums from a cache and back
 NEAR = 3  # of the first cache, the share for the weights of a tile
+RESULTS = 4  # of a core's cache, the share for the results of a panel, which come by for each block
+SHARING = 2  # vectors of channels at least that a panel has: with one there is a load for each multiply-add
+LATENCY = 8  # half cycles of a multiply-add, which a tile's sums hide where its weights lie in order
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,8 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     width = max(widths_for(sketch.program, [each.leaf], target), default=0)
     if not width or each.size(each.channel) % width or ("transpose", width) not in target.instructions:
         raise NoSuchPlace("No vector divides the channels, or results cannot be turned.")
-    tile = _chosen(sketch, found, each, width)
+    panels = _panels(sketch, found, each, width)
+    tile = _chosen(sketch, found, each, width) if panels is None else panels
     isolate(sketch, operation)
     first = initialisation(sketch, operation, found)
     if first is None:
@@ -102,6 +108,9 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
         for leaf in sketch.program.leaves
         if leaf.op.provenance != operation
     )
+    if panels is not None:
+        _by_panels(sketch, (first, found), each, tile, used)
+        return
     rows = _rows_at_once(sketch, each, tile)
     nests = [_ordered(sketch, nest, each, rows) for nest in (first, found)]
     region = join_shared(sketch, nests)
@@ -120,6 +129,156 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
         lay_out(sketch, operation, name, tile.columns if alone else each.size(each.channel))
     for _, total, size in pieces:
         write_tile(sketch, total.sum, size)
+
+
+def _panels(sketch: Sketch, found: Contraction, each: Convolution, width: int) -> Tile | None:
+    """The tile of columns by vectors of channels where these go over all results before the next ones do,
+    with the fewest cycles: of constants, laid out beforehand, that no cache keeps from row to row. None where
+    rows stand outside, or vectors of columns take fewer cycles."""
+    target = sketch.context.target
+    columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
+    number = DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
+    terms = terms_of(sketch, found.sum)
+    if (
+        each.weights.array not in sketch.context.constants
+        or stride(sketch.program, each.weights, each.channel) == 1
+        or terms * channels * number <= target.cache_bytes // 2
+    ):
+        return None
+    tiles = [
+        Tile(side, vectors, width, turned=side < vectors)
+        for vectors in range(SHARING, channels // width + 1)
+        for side in range(1, min(columns, MOST_COLUMNS) + 1)
+        if channels % (vectors * width) == 0
+        and side * vectors + min(side, vectors) + 1 <= target.vector_registers
+        and balance(channels // (vectors * width), target.threads) >= BALANCED
+        and rows * columns * vectors * width * number <= target.cache_bytes // RESULTS
+    ]
+
+    def cycles(tile: Tile) -> float:
+        whole, rest = divmod(columns, tile.rows)
+        once = whole * tile_cycles(tile.rows, tile.vectors, waiting=LATENCY)
+        once += tile_cycles(rest, tile.vectors, waiting=LATENCY) if rest else 0.0
+        return rows * once * (channels // tile.columns)
+
+    best = min(tiles, key=cycles, default=None)
+    if best is None:
+        return None
+    turned = TURNED * rows * columns * channels / terms
+    return best if cycles(best) + turned <= WORTH * _along_columns(sketch, found, each) else None
+
+
+def _by_panels(
+    sketch: Sketch, nests: tuple[Contraction, Contraction], each: Convolution, tile: Tile, used: bool
+) -> None:
+    """Tile what sets the result first, and the sum, panel by panel of channels: in each a block of terms
+    after the other, whose weights stay in the first cache while all rows go by, and those of the next are
+    asked for. The results are turned where a panel ends."""
+    operation, weights = nests[1].sum, each.weights.array
+    result = leaf_at(sketch, operation).op.target.array
+    block: Provenance | None = None
+    shared = list[list[Provenance]]()
+    for nest in nests:
+        assert nest.rows is not None
+        path = sketch.path(nest.rows)
+        inside = nest.rows
+        panels = list[Provenance]()
+        if scope_of(sketch.program, path).size > tile.columns:
+            sketch.play("split_scope", sketch.place(path), tile.columns)
+            panels, inside = [sketch.provenance(path)], sketch.provenance((*path, 0))
+        if nest.sum == operation:
+            block = _weights_kept(sketch, each, tile)
+        leaf = leaf_at(sketch, nest.sum)
+        row = affine(leaf.op.target.index[-2]).depths[0] if each.row is not None else None
+        down = [*([] if row is None else [leaf.scopes[row].provenance]), nest.columns, inside]
+        spatial = depths_of(leaf.op.target)
+        named = list(enumerate(scope.provenance for scope in leaf.scopes))
+        others = [p for d, p in named if d in spatial and p not in (*panels, *down)]
+        sums = [p for p in _sums(leaf, each) if p != block]
+        blocks = [block] if block is not None and nest.sum == operation else []
+        order(sketch, nest.sum, [*others, *panels, *blocks, *down, *sums])
+        outer = [*others, *panels] or [wrapped(sketch, nest.sum)]
+        shared.append(outer)
+    region = join_shared(sketch, shared)
+    assert region is not None
+    _turned(sketch, operation, region, tile.width, used or result in sketch.program.interface)
+    name = fresh_name(sketch.program, "p" + weights[:20])
+    sketch.play("stage_read", weights, "root", name)
+    sums, rest = [operation], scope_of(sketch.program, sketch.path(nests[1].columns)).size % tile.rows
+    if rest:
+        path = sketch.path(nests[1].columns)
+        whole = scope_of(sketch.program, path).size - rest
+        sketch.play("cut_scope", sketch.place(path), whole)
+        after = (*path[:-1], path[-1] + 1)
+        sums.append(
+            only(leaf for leaf in sketch.program.leaves if leaf.path[: len(after)] == after).op.provenance
+        )
+    tiles = [(each_sum, replace(tile, rows=n)) for each_sum, n in zip(sums, (tile.rows, rest), strict=False)]
+    for each_sum, size in tiles:
+        tile_nests(sketch, None, _roles(sketch, each_sum), size, None if rest else block)
+    if block is not None and not rest and each.row is not None:
+        sketch.play("interchange", sketch.place(sketch.path(block)[:-1]))
+    lay_out(sketch, operation, name, tile.columns)
+    for each_sum, size in tiles:
+        if block is not None:
+            _ask_for_next_block(sketch, each_sum, name, block)
+        write_tile(sketch, each_sum, size)
+
+
+def _weights_kept(sketch: Sketch, each: Convolution, tile: Tile) -> Provenance | None:
+    """Split the longest scope of a sum into blocks of terms for each of whose lines of weights a vector of
+    results comes by, and that the first cache keeps. The scope over the blocks; None where all is one."""
+    leaf = leaf_at(sketch, each.leaf.op.provenance)
+    buffer = sketch.program.buffer_of[each.weights.array]
+    term = tile.columns * DTYPE_BYTES[buffer.dtype]
+    vectors = each.size(each.row) * each.size(each.column) * tile.vectors
+    most = min(sketch.context.target.first_cache_bytes // NEAR // term, vectors * LINE // term)
+    sums = [d for d in range(len(leaf.scopes)) if not uses(leaf.op.target, d)]
+    longest = max(sums, key=lambda d: leaf.scopes[d].size)
+    size, path = leaf.scopes[longest].size, leaf.path[: longest + 1]
+    others = math.prod(leaf.scopes[d].size for d in sums) // size
+    fitting = max((n for n in range(1, size + 1) if size % n == 0 and n * others <= most), default=1)
+    if fitting == size:
+        return None
+    sketch.play("split_scope", sketch.place(path), fitting)
+    return sketch.provenance(path)
+
+
+def _ask_for_next_block(sketch: Sketch, operation: Provenance, weights: str, block: Provenance) -> None:
+    """Where tiles take what they have summed so far, ask for the next block's weights, which come from
+    memory: a line for each tile, or each of its results, or each vector of them, as many as there are
+    lines."""
+    leaf, depth = leaf_at(sketch, operation), len(sketch.path(block)) - 1
+    start = only(
+        other
+        for other in sketch.program.leaves
+        if other.op.target.array == leaf.op.target.array
+        and other.path < leaf.path
+        and not other.op.accumulate
+    )
+    read = only(a for a in leaf.op.reads if a.array == weights)
+    before = read.index[: next(k for k, form in enumerate(read.index) if form.uses(depth))]
+    if any(max(form.depths, default=0) > depth for form in before):
+        return  # a block's weights are no run
+    taken = only(start.op.reads)
+    across = affine(taken.index[-2])
+    results = sketch.program.buffer_of[taken.array].dims[-2].size
+    side, vector = start.scopes[-3].size, len(start.scopes) - 2
+    vectors = start.scopes[vector].size
+    line = LINE // DTYPE_BYTES[sketch.program.buffer_of[weights].dtype]
+    inside = {d: Affine() for d in range(depth + 1, len(leaf.scopes))}
+    first = read.substitute(inside)
+    lines = math.prod(leaf.scopes[d].size for d in depths_of(read) if d > depth) // line
+    if results // side >= lines:
+        wide = [(d, step // side) for d, step in across.terms if step >= side]
+        number = Affine.make(wide, across.const // side)
+    elif results >= lines:
+        number = across
+    else:
+        number = across * vectors + Affine.iterator(vector)
+    later = first.substitute({depth: Affine.iterator(depth) + 1})
+    asked = Access(weights, (*later.index[:-1], affine(later.index[-1]) + number * line))
+    sketch.may("prefetch", sketch.place(start.path), str(asked))
 
 
 def _convolution(sketch: Sketch, found: Contraction) -> Convolution:
@@ -181,7 +340,8 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
 
 def _laid_out(sketch: Sketch, each: Convolution) -> float:
     """Half cycles that laying out the weights takes, for each term and plane of results."""
-    if stride(sketch.program, each.weights, each.channel) == 1:
+    once = each.weights.array in sketch.context.constants
+    if once or stride(sketch.program, each.weights, each.channel) == 1:
         return 0.0
     far = sketch.program.buffer_of[each.weights.array].bytes > sketch.context.target.cache_bytes
     cells = math.prod(each.leaf.scopes[d].size for d in depths_of(each.leaf.op.target))
@@ -236,6 +396,8 @@ def _along_columns(sketch: Sketch, found: Contraction, each: Convolution) -> flo
                 number = DTYPE_BYTES[sketch.program.buffer_of[each.window.array].dtype]
                 return rows * tiles(columns) + GATHERED * rows * _lines(sketch, each, number) / terms
             return rows * (tiles(columns) + GATHERED * columns)  # panel by panel
+        if found.panel is not None:  # contractions.py packs row by row
+            return rows * (tiles(columns) + GATHERED * columns)
         far = _gathered_bytes(sketch, each) > target.cache_bytes
         return tiles(rows * columns) + (GATHERED_FAR if far else GATHERED) * rows * columns
     try:

@@ -114,7 +114,7 @@ def _cheapest(
     return best[0], best[2]
 
 
-def tile_cycles(rows: int, vectors: int, halves: bool = False) -> float:
+def tile_cycles(rows: int, vectors: int, halves: bool = False, waiting: int = WAITING) -> float:
     """Half cycles of a tile for one term of the sum: multiply-adds, loads, vectors of the panel, or waiting,
     whichever takes longest.
 
@@ -123,4 +123,4 @@ def tile_cycles(rows: int, vectors: int, halves: bool = False) -> float:
     are halves of lines, all of which are read: 4 rows of 3 vectors are faster than 6 of 2.
     """
     panel, vector = (HALVES_PANEL, HALVES_VECTOR) if halves else (PANEL, VECTOR)
-    return max(rows * vectors, rows + vectors, panel * vectors, WAITING) + 0.05 * (rows + vector * vectors)
+    return max(rows * vectors, rows + vectors, panel * vectors, waiting) + 0.05 * (rows + vector * vectors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.played import heuristic
 from agents.torch_backend.settings import Settings
 from dojo_core.graph import Graph
-from dojo_core.graph.run import Choose
+from dojo_core.graph.run import Choose, constants_of
 from dojo_core.measure.machine import this_machine
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.program.text import parse
@@ -15,8 +15,10 @@ from dojo_core.program.tree import Program
 def choice(graph: Graph, settings: Settings) -> Choose:
     """The pass's, or the fastest that is recorded, after a search where there is a budget for one."""
 
+    fixed = {kernel.program.hash: constants_of(graph, name) for name, kernel in graph.kernels.items()}
+
     def passed(start: Program) -> Program:
-        return heuristic(start, settings.policy)
+        return heuristic(start, settings.policy, fixed[start.hash])
 
     if not (settings.budget or settings.records):
         return passed

@@ -41,13 +41,18 @@ def heuristic_ends(game: Game) -> tuple[dict[str, Passed], list[str]]:
     for name, heuristic in heuristics().items():
 
         def play(heuristic: Callable[[Game], object] = heuristic) -> Passed:
-            copy = Game.new(game.start, game.kernel, game.shape, game.target, game.policy, limits=game.limits)
+            copy = Game.new(
+                game.start, game.kernel, game.shape, game.target, game.policy, limits=game.limits,
+                constants=game.constants,
+            )  # fmt: skip
             heuristic(copy)
             return Passed(copy.current.program, tuple(str(p.move) for p in copy.line()[1:]))
 
         player = f"{heuristic.__module__}:{heuristic.__qualname__} {game.kernel} {game.shape}"
         try:
-            ends[name] = passed(player, [heuristic.__module__], game.start, game.policy, limits, play)
+            ends[name] = passed(
+                player, [heuristic.__module__], game.start, game.policy, limits, play, game.constants
+            )
         except Exception as fault:  # an agent's fault is a remark, not the end of who asks
             log.exception("%s on %s", name, game.title)
             remarks.append(f"{name} failed: {fault}")

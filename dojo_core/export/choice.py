@@ -116,7 +116,7 @@ def _moves_again(start: Game, moves: tuple[str, ...], source: str) -> Again:
 def _elsewhere(start: Game, on: Target) -> Game:
     """A game's start with other limits."""
     return Game.new(
-        start.start, start.kernel, start.shape, start.target, start.policy, start.title, limits=on
+        start.start, start.kernel, start.shape, start.target, start.policy, start.title, on, start.constants
     )
 
 

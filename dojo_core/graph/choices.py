@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dojo_core.export.choice import Choice, NotExported, of_game, of_heuristic, of_record
 from dojo_core.game import Game
 from dojo_core.graph.graph import Graph, Kernel
-from dojo_core.graph.run import Choose
+from dojo_core.graph.run import Choose, constants_of
 from dojo_core.measure.records import Records
 
 log = logging.getLogger(__name__)
@@ -17,9 +17,10 @@ log = logging.getLogger(__name__)
 SOURCES = ("best", "heuristic", "start")
 
 
-def kernel_game(kernel: Kernel, policy: str = "reassoc") -> Game:
-    """A game at a kernel's start, titled by the kernel's name."""
-    return Game.new(kernel.program, policy=policy, title=kernel.name)
+def kernel_game(kernel: Kernel, policy: str = "reassoc", constants: frozenset[str] = frozenset()) -> Game:
+    """A game at a kernel's start, titled by the kernel's name. ``constants``: its program's inputs that are
+    the same in every run, where it runs in the model; measured alone it copies them each time."""
+    return Game.new(kernel.program, policy=policy, title=kernel.name, constants=constants)
 
 
 def choices(
@@ -39,14 +40,18 @@ def choices(
     chosen: dict[str, Choice] = {}
     for name in dict.fromkeys(call.kernel for call in graph.calls):
         on_kernel(name)
-        chosen[name] = _choice(kernel_game(graph.kernels[name], policy), source, records, on_remark)
+        game = kernel_game(graph.kernels[name], policy, constants_of(graph, name))
+        chosen[name] = _choice(game, source, records, on_remark)
     return chosen
 
 
 def chooser(graph: Graph, source: str = "best", records: Records | None = None) -> Choose:
     """The same for ``Model``, which asks for a kernel when its turn comes."""
-    kernels = {kernel.program.hash: kernel for kernel in graph.kernels.values()}
-    return lambda start: _choice(kernel_game(kernels[start.hash]), source, records, log.warning).program
+    games = {
+        kernel.program.hash: kernel_game(kernel, constants=constants_of(graph, name))
+        for name, kernel in graph.kernels.items()
+    }
+    return lambda start: _choice(games[start.hash], source, records, log.warning).program
 
 
 def _choice(start: Game, source: str, records: Records | None, on_remark: Callable[[str], None]) -> Choice:

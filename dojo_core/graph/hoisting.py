@@ -132,7 +132,7 @@ def _part(node: Node, copies: Mapping[str, Kept], copying: bool) -> Node | None:
         kept = copies.get(old.array)
         return old if kept is None else Access(old.array, tuple(old.index[dim] for dim in kept))
 
-    prefetches = tuple(each for each in node.prefetches if each.array not in copies)
+    prefetches = () if copying else tuple(map(access, node.prefetches))
     return replace(accessing(node, access), prefetches=prefetches)
 
 

@@ -258,15 +258,16 @@ def _memory(program: Program, array: str) -> tuple[str, int]:
 
 def parts_of(graph: Graph, kernel: str, program: Program) -> dict[str, Program]:
     """What runs in each run, and what runs once, where all calls have constants that the program copies."""
-    inputs = graph.kernels[kernel].program.inputs
-    calls = [call for call in graph.calls if call.kernel == kernel]
-    constants = [
-        array
-        for array, *names in zip(inputs, *(call.inputs for call in calls), strict=True)
-        if all(name in graph.constants for name in names)
-    ]
-    parts = hoisted(program, constants)
+    parts = hoisted(program, constants_of(graph, kernel))
     return {EACH_RUN: program} if parts is None else {EACH_RUN: parts.each_run, ONCE: parts.once}
+
+
+def constants_of(graph: Graph, kernel: str) -> frozenset[str]:
+    """The inputs of a kernel's program that are constants in all its calls; none where it has no call."""
+    inputs = graph.kernels[kernel].program.inputs
+    calls = [call.inputs for call in graph.calls if call.kernel == kernel]
+    given = zip(inputs, *calls, strict=True) if calls else ()
+    return frozenset(array for array, *names in given if all(name in graph.constants for name in names))
 
 
 def promises(graph: Graph) -> dict[str, tuple[float, float]]:

@@ -125,6 +125,9 @@ class Context:
     target: Target
     policy: str
     born: int  # provenances of the nodes that a move makes carry this number
+    # Inputs that are the same in every run: what is copied of them alone is copied once. Passes go by it, no
+    # move does.
+    constants: frozenset[str] = frozenset()
 
     @derived
     def widths(self) -> frozenset[int]:

@@ -232,15 +232,20 @@ def _counts_far(op: Op, sizes: Sequence[int], dtypes: Mapping[str, str]) -> bool
 
 
 def context(
-    program: Program, target: str | Target = DEFAULT_TARGET, policy: str = "reassoc", born: int | None = None
+    program: Program,
+    target: str | Target = DEFAULT_TARGET,
+    policy: str = "reassoc",
+    born: int | None = None,
+    constants: frozenset[str] = frozenset(),
 ) -> Context:
-    """``born`` numbers the move for provenances; default: the next of the program."""
+    """``born`` numbers the move for provenances; default: the next of the program. ``constants``: inputs that
+    are the same in every run."""
     check_policy(policy)
     limits = target if isinstance(target, Target) else target_named(target)
     lacking = limits.lacks(program)
     if lacking is not None:
         raise UnknownTarget(lacking)
-    return Context(program, limits, policy, program.age + 1 if born is None else born)
+    return Context(program, limits, policy, program.age + 1 if born is None else born, constants)
 
 
 def all_candidates(context: Context, names: Iterable[str] | None = None) -> Iterator[Move]:
