@@ -4,8 +4,8 @@ Rows of 10 results leave 6 of 16 lanes idle, and what a window of stride 2 reads
 vectors divide the channels, a tile of neighbouring results by vectors of channels has neither fault: a number
 of the input goes to all lanes, wherever it lies, and the weights, laid out once, are the vectors. The results
 are turned in registers, square by square, into rows of columns. Where the weights are constants that no cache
-keeps from row to row, a panel of channels goes over all rows before the next one does. Source: Georganas et al.,
-"Anatomy of high-performance deep learning convolutions on SIMD architectures", SC '18.
+keeps from row to row, a panel of channels goes over all rows before the next one does. Source: Georganas et
+al., "Anatomy of high-performance deep learning convolutions on SIMD architectures", SC '18.
 """
 
 from __future__ import annotations
