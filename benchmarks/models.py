@@ -45,7 +45,7 @@ TWICE = ("dojo", "dojo-onnx", "inductor")  # who keeps something for the next st
 TOLERANCE = 1e-4
 ROUNDS, ROUND_SECONDS = 9, 0.5
 START_SECONDS, ANSWER_SECONDS = 1800.0, 300.0
-BEGIN, END = "<!-- written by python -m benchmarks.models --write -->", "<!-- end of models -->"
+END = "<!-- end of models -->"
 
 
 @dataclass
@@ -279,6 +279,11 @@ def _kept(path: Path | None) -> dict[str, Row]:
     }
 
 
+def begin(rows: Path) -> str:
+    """Where a page has the tables of a file of rows."""
+    return f"<!-- written by python -m benchmarks.models {rows.name} -->"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -286,11 +291,13 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(NETWORKS), help="networks, such as bert,lstm")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of times; 0: none are taken")
     parser.add_argument("--json", type=Path, help="a file of all rows; those in it are not measured again")
-    parser.add_argument("--write", type=Path, help=f"a page with {BEGIN}, where the tables go")
+    parser.add_argument("--write", type=Path, help="a page that has the file's section")
     given = parser.parse_args()
     chosen = given.only.split(",")
     if unknown := [name for name in chosen if name not in NETWORKS]:
         parser.error(f"There is no network {unknown[0]}: there are {', '.join(NETWORKS)}.")
+    if given.write and not given.json:
+        parser.error("--write needs --json: a page has a section for each file of rows.")
     rows = _kept(given.json)
     for network in chosen:
         if network in rows and rows[network].rounds == given.rounds:
@@ -302,7 +309,7 @@ def main() -> None:
     told = tables([rows[network] for network in NETWORKS if network in rows])
     print(told, end="")
     if given.write:
-        fill(given.write, BEGIN, END, told)
+        fill(given.write, begin(given.json), END, told)
 
 
 if __name__ == "__main__":
