@@ -33,6 +33,8 @@ from dojo_core.graph import (
 from dojo_core.graph.choices import choices
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.plan import ALIGNMENT, Lifetime, places
+from dojo_core.measure.machine import this_machine
+from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen
 from tests.drawn import Drawn
@@ -471,6 +473,34 @@ def test_a_pass_knows_which_inputs_are_the_same_in_every_run(
     choices(graph, "heuristic")
     choices(replace(graph, inputs=(*graph.inputs, "w"), constants={}), "heuristic")
     assert heard == [frozenset({w}), frozenset()]
+
+
+def test_a_record_of_what_the_pass_plays_alone_gives_way_to_what_it_plays_in_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured alone a kernel copies its weights in every run. What somebody found stays."""
+    monkeypatch.setenv("DOJO_HOME", str(tmp_path))
+    alone, found = "interchange y1@0", "interchange y1#1@0"
+
+    def play(game: Game, name: str) -> None:
+        if not game.constants:
+            game.play(alone)
+
+    monkeypatch.setattr("agents.passes.play_pass", play)
+    m = Drawn()
+    graph = m.model(m.matmul(m.input("x", 8, 12), m.weight("w", 12, 16)))
+    (start,) = (kernel.program for kernel in graph.kernels.values())
+    for move, seconds, chosen in ((alone, 2e-9, start), (found, 1e-9, apply(start, found))):
+        program = apply(start, move)
+        with Records() as records:
+            records.add(
+                Record(
+                    program.hash, program.text, start.hash, "", "", "f32", "reassoc", "", "cpu",
+                    this_machine().fingerprint, "", "code", "ok", True, seconds, (Sample(1.0),),
+                )
+            )  # fmt: skip
+            (choice,) = choices(graph, "best", records).values()
+        assert choice.program.hash == chosen.hash
 
 
 @pytest.mark.parametrize("left", ("", "damaged", "without its object"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from dojo_core.export.choice import Choice, NotExported, of_game, of_heuristic, of_record
 from dojo_core.game import Game
@@ -34,7 +35,8 @@ def choices(
     """For each kernel of a graph what runs in its place, by the kernel's name.
 
     ``source`` is one of SOURCES: ``best`` is the fastest verified program of the policy that the records know
-    for the start on this machine, else what the heuristic pass plays; where it fails, the start.
+    for the start on this machine, if that is not the pass's own; else what the heuristic pass plays where it
+    knows the constants; where it fails, the start.
     ``on_kernel`` hears of each kernel before its turn, ``on_remark``, in a sentence, where none plays it.
     """
     chosen: dict[str, Choice] = {}
@@ -57,7 +59,7 @@ def chooser(graph: Graph, source: str = "best", records: Records | None = None) 
 def _choice(start: Game, source: str, records: Records | None, on_remark: Callable[[str], None]) -> Choice:
     if source == "best" and records is not None:
         recorded = of_record(records, start, start.policy)
-        if recorded is not None:
+        if recorded is not None and not _played_alone(start, recorded):
             return recorded
     if source != "start":
         try:
@@ -65,6 +67,18 @@ def _choice(start: Game, source: str, records: Records | None, on_remark: Callab
         except NotExported as refusal:
             on_remark(str(refusal))
     return of_game(start, "the start program")
+
+
+def _played_alone(start: Game, recorded: Choice) -> bool:
+    """Is it what the pass plays for a kernel that is measured alone, where each run copies its weights? In a
+    model, which copies them once, the pass knows better."""
+    if not start.constants:
+        return False
+    try:
+        alone = of_heuristic(replace(start, constants=frozenset()))
+    except NotExported:
+        return False
+    return alone.program.hash == recorded.program.hash
 
 
 def choose(graph: Graph, chosen: Mapping[str, Choice]) -> Choose:
