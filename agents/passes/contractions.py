@@ -183,7 +183,8 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
     kept = _terms_kept(sketch, operation, contraction, rows) if shared else 0
     rest: list[Provenance] = []
     last: Provenance | None = None  # the sum for the rows that are cut off
-    packed, registers = contraction.panel is not None, target.vector_registers
+    registers = target.vector_registers
+    packed = contraction.panel is not None and _packs(rows, columns, widths, registers)
     whole = whole_rows(rows, columns, widths, registers, columns, packed)
     if contraction.rows is not None and whole < rows:
         contraction, last = cut_rows(sketch, contraction, whole)
@@ -193,7 +194,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> list[Provenance]:
         rows = whole
     tile = choose_tile(rows, columns, widths, registers, columns, packed)
     blocks: Provenance | None = None
-    terms, room = terms_of(sketch, operation), _room(sketch, operation)
+    terms, room = terms_of(sketch, operation), _room(sketch, operation, packed)
     outgrown = contraction.panel is not None and terms * tile.columns > room  # the cache, by its panel
     most = kept or room // tile.columns
     block = _block_of_terms(sketch, operation, most) if outgrown or kept else None
@@ -345,10 +346,16 @@ def _together(sketch: Sketch, operation: Provenance, rows: int, columns: int, wi
     return best if columns // tile.columns < PACKED_AFTER else 0
 
 
-def _room(sketch: Sketch, operation: Provenance) -> int:
+def _packs(rows: int, columns: int, widths: tuple[int, ...], registers: int) -> bool:
+    """Do tiles for packed panels leave so many of rows that packing pays?"""
+    tile = cheapest(rows, columns, widths, registers, columns, packed=True)[1]
+    return tile is not None and rows // tile.rows >= PACKED_AFTER
+
+
+def _room(sketch: Sketch, operation: Provenance, packed: bool) -> int:
     """Numbers of the result's type that a panel may have, to stay in the cache between tiles of rows."""
     target = sketch.context.target
-    share = HALVES_PANEL if target.vector_registers <= FEW else PANEL
+    share = HALVES_PANEL if packed and target.vector_registers <= FEW else PANEL
     return target.cache_bytes // share // _number(sketch, operation)
 
 

@@ -64,7 +64,9 @@ def _matrix(sketch: Sketch, leaf: Leaf) -> tuple[Access, int]:
     if apart < APART or buffer.bytes <= cache // SHARE:
         raise NoSuchPlace("It is read well enough where it is.")
     terms, columns = map(affine, matrix.index)
-    panels = [step for depth, step in columns.terms if depth == min(columns.depths)]
-    if terms.uses(min(used)) or len(terms.terms) != 1 or columns.const or panels[0] <= 1:
+    if not terms.depths or not columns.depths or columns.const:
         raise NoSuchPlace("It is not read tile by tile.")
-    return matrix, panels[0]
+    step = columns.coefficient(min(columns.depths))
+    if step <= 1:
+        raise NoSuchPlace("It is one tile.")
+    return matrix, step

@@ -56,7 +56,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     channels = scope_of(sketch.program, sketch.path(each.channel)).size
     width = only(w for w in widths_for(sketch.program, [leaf], target) if channels % w == 0)
     run = _run(leaf, each, target.vector_registers)
-    first, part = _first(sketch, leaf, each), _part(sketch, leaf)
+    first, part = _first(sketch, leaf, each), _part(sketch, leaf, each)
     isolate(sketch, operation)
     isolate(sketch, first)
     nests = [_first_ordered(sketch, first, each, width), _ordered(sketch, operation, each, width, run)]
@@ -200,8 +200,8 @@ def _first(sketch: Sketch, leaf: Leaf, each: Scatter) -> Provenance:
     return first.op.provenance
 
 
-def _part(sketch: Sketch, leaf: Leaf) -> Provenance | None:
-    """The copy of a part of the results that is all that is read of them: what padding leaves, say."""
+def _part(sketch: Sketch, leaf: Leaf, each: Scatter) -> Provenance | None:
+    """The copy of a part of all rows that is all that is read of the results: what padding leaves, say."""
     results = leaf.op.target.array
     readers = [other for other in sketch.program.leaves if results in {a.array for a in other.op.reads}]
     if len(readers) != 1 or results in sketch.program.outputs:
@@ -210,7 +210,11 @@ def _part(sketch: Sketch, leaf: Leaf) -> Provenance | None:
     plain = not (reader.op.accumulate or reader.op.function or reader.op.guard or reader.op.indirect)
     source, target = (tuple(map(affine, access.index)) for access in (reader.op.reads[0], reader.op.target))
     alike = [form.terms for form in source] == [form.terms for form in target]
-    return reader.op.provenance if plain and alike and all(len(form.terms) == 1 for form in source) else None
+    if not plain or not alike or any(len(form.terms) != 1 for form in source):
+        return None
+    outer = zip(source, sketch.program.buffer_of[results].dims[: each.dim + 1], strict=False)
+    whole = all(not f.const and reader.scopes[f.depths[0]].size == dim.size for f, dim in outer)
+    return reader.op.provenance if whole else None
 
 
 def _ordered(sketch: Sketch, operation: Provenance, each: Scatter, width: int, run: int) -> list[Provenance]:
