@@ -212,6 +212,12 @@ def test_panels_of_short_vectors_may_be_longer(target, tile):
     assert [line.split(" acc")[0] for line in found if "] += " in line] == [tile]
 
 
+def test_few_rows_get_tiles_for_panels_where_they_lie():
+    """Three tiles of 4 by 3 would pay no packing; then 6 by 2 are faster."""
+    (sums,) = [line for line in product(12, 96, 96, 1 << 20, NARROW) if "] += " in line]
+    assert "6:u 2:u 8:v acc" in sums and "*w[" in sums, sums
+
+
 def rows_of(x: str, w: str, *nests: str) -> list[str]:
     """The pass on nests that make ``y``, 192 rows by 64 columns, of ``x`` and ``w`` of these sizes."""
     arrays = f"x f32 [{x}] heap\nw f32 [{w}] heap\ny f32 [192, 64] heap"

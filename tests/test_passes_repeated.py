@@ -35,6 +35,21 @@ def test_weights_that_each_step_reads_are_copied_tile_by_tile_once():
     assert use.startswith("| ") and use.endswith("*pw[{1},{2},{3}*8+{4}]")
 
 
+def test_blocks_of_its_terms_are_read_tile_by_tile_too():
+    """Two rows of a state, whose weights outgrow the cache."""
+    start = parse(
+        "kernel k\nin h, w\nout y\nh f32 [2, 64] heap\nw f32 [64, 256] heap\ny f32 [17, 2, 64] heap\n"
+        "t f32 [2, 256] heap\n2 64 y[0,{0},{1}] = h[{0},{1}]\n16 2 256 t[{1},{2}] = 0\n"
+        "| 2 256 64 t[{1},{2}] += y[{0},{1},{3}]*w[{3},{2}]\n"
+        "| 2 64 y[{0}+1,{1},{2}] = t[{1},{2}]*0.01\n"
+    )
+    sketch = Sketch(context(start, replace(SMALL, cache_bytes=1 << 15), "reassoc"), most=1000)
+    PASSES["heuristic"].run(sketch)
+    agrees(start, sketch)
+    (use,) = [line for line in sketch.program.text.splitlines() if "*pw[" in line]
+    assert use.startswith("| ") and "] += y[" in use
+
+
 def test_what_few_steps_read_stays_where_it_is():
     (use,) = passed(steps=4)
     assert "pw[" not in use

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dojo_core.primitives import Builder, convolve_transposed, elementwise
+from dojo_core.program.text import parse
 from dojo_core.program.tree import Program
 from tests.test_passes import WIDE
 from tests.test_passes_fusion import lines
@@ -84,3 +85,15 @@ def test_a_part_of_the_results_is_turned_into_its_place():
     (read,) = [line for line in found if " y[" in line]
     assert "8:transpose 8 y[{0},{1}*8+{5},{2},{3}*8+{4}] = t" in read, found
     assert sum("+=" in line for line in found) == 1
+
+
+def test_a_part_of_the_channels_loses_no_tiles():
+    start = parse(
+        "kernel k\nin x, w\nout y\nx f32 [2, 8, 8, 8] heap\nw f32 [8, 32, 3, 3] heap\n"
+        "y f32 [2, 16, 17, 17] heap\nt f32 [2, 32, 17, 17] heap\n"
+        "2 32 17 17 t[{0},{1},{2},{3}] = 0\n"
+        "2 32 8 8 3 3 8 t[{0},{1},{2}*2+{4},{3}*2+{5}] += x[{0},{6},{2},{3}]*w[{6},{1},{4},{5}]\n"
+        "2 16 17 17 y[{0},{1},{2},{3}] = t[{0},{1}+16,{2},{3}]\n"
+    )
+    (sums,) = [line for line in lines(start) if "+=" in line]
+    assert ":v acc" in sums and "*pw[" in sums, sums
