@@ -452,7 +452,7 @@ def _scale(program: Program, wanted: Sequence[Parameter], outputs: Sequence[Para
         inputs, _ = _drawn(program, wanted, [], scale, rng)
         given = {p.name: numbers(inputs[p.name], p.dtype) for p in wanted}
         beside = {
-            p.name: given[p.name] * (1 + one * rng.uniform(-1, 1, p.shape))
+            p.name: given[p.name].astype(np.float64) * (1 + one * rng.uniform(-1, 1, p.shape))
             if p.dtype in EPSILON
             else given[p.name]
             for p in wanted
