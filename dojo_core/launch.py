@@ -20,6 +20,8 @@ def main() -> None:
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if os.path.isdir(os.path.join(root, "native")):  # a checkout; else Python finds us as it found this file
         sys.path.insert(0, root)
+    import dojo_core.system  # noqa: F401  (asks for this process's cores before OpenMP binds it to one)
+
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 

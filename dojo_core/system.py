@@ -62,11 +62,20 @@ def _number(text: str, base: int = 10) -> int:
 # ---------------------------------------------------------------------- the processor
 
 
-def cores() -> frozenset[int]:
-    """The numbers of the cores that this process may run on: all of them, where the system binds none."""
+def _cores() -> frozenset[int]:
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
+
+
+# Asked once, when this process starts (launch.py): where threads are bound to cores (OMP_PROC_BIND), OpenMP
+# binds the one that loads it, and the system tells of threads only.
+_OWN_CORES = _cores()
+
+
+def cores() -> frozenset[int]:
+    """The numbers of the cores that this process may run on: all of them, where the system binds none."""
+    return _OWN_CORES
 
 
 def is_x86() -> bool:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from dojo_core import kernels, parse
 from dojo_core.cli import app
 from dojo_core.codegen.code import Code, NotGeneratable, Parameter
+from dojo_core.launch import module_command
 from dojo_core.measure import process
 from dojo_core.measure.compiling import run_watched
 from dojo_core.measure.conditions import Conditions
@@ -35,7 +36,7 @@ from dojo_core.measure.trial import Trials
 from dojo_core.measure.worker import Prepared
 from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
-from dojo_core.system import is_x86
+from dojo_core.system import cores, is_x86
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.targets.cpu.measurer import Effort, Measurement, Measurer, Workload
 from tests.homes import with_objects
@@ -184,6 +185,21 @@ def test_a_measurement_says_what_else_the_machine_did(shared: Measurer) -> None:
     assert conditions.exclusive
     if load_is_told():
         assert conditions.load is not None and 0.0 <= conditions.load <= 1.0
+
+
+def test_what_runs_on_any_of_the_cores_is_told(tmp_path: Path) -> None:
+    """Also on those to which OpenMP has not bound the measuring thread."""
+    (tmp_path / "bound.py").write_text(
+        "import dojo_native  # loads OpenMP\nfrom dojo_core import system\nprint(*sorted(system.cores()))"
+    )
+    bound = {"OMP_NUM_THREADS": str(len(cores())), "OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
+    answer = subprocess.run(
+        module_command("bound"),
+        env={**os.environ, **bound, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        check=True,
+    )
+    assert [int(core) for core in answer.stdout.split()] == sorted(cores())
 
 
 @pytest.mark.usefixtures("kept_workers")
