@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,14 +109,14 @@ def inductor(made: Made, folder: Path) -> Ready:
     return Ready(f"Inductor of PyTorch {torch.__version__}", lambda: _values(compiled(*inputs)))
 
 
-def dojo(made: Made, folder: Path) -> Ready:
+def dojo(made: Made, folder: Path, policy: str = "reassoc") -> Ready:
     import agents.torch_backend  # noqa: F401  (registers the backend)
 
     model, inputs = made
     told, logger = _Told(), logging.getLogger("agents.torch_backend")
     logger.addHandler(told)
     logger.setLevel(logging.INFO)
-    compiled = torch.compile(model, backend="dojo", options={"freeze": True})
+    compiled = torch.compile(model, backend="dojo", options={"freeze": True, "policy": policy})
     return Ready("the Dojo as backend", lambda: _values(compiled(*inputs)), told.parts, told.stays)
 
 
@@ -141,6 +142,7 @@ KINDS: dict[str, Callable[[Any, Path], Ready]] = {
     "eager": eager,
     "inductor": inductor,
     "dojo": dojo,
+    "dojo-algebraic": partial(dojo, policy="algebraic"),
     "dojo-onnx": dojo_onnx,
 }
 
@@ -166,7 +168,7 @@ def main() -> None:
         begin = time.perf_counter()
         ready = KINDS[kind](made, folder)
         first = ready.run()
-        if kind == "dojo" and not ready.parts:
+        if kind.startswith("dojo") and not ready.parts:
             ready.stays.append("TorchDynamo gave the Dojo no graph of it: all of it runs in PyTorch.")
         start = time.perf_counter() - begin
         np.save(folder / f"{kind}.npy", first)

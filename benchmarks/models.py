@@ -1,10 +1,11 @@
 """Whole models beside PyTorch eager, Inductor and ONNX Runtime: ``python -m benchmarks.models``.
 
-Seven networks with random weights (``networks.py``) run in the Dojo two ways: by
-``torch.compile(model, backend="dojo", options={"freeze": True})``, and as an ONNX file by
-``dojo_core.open_model``. Each contender has a process of its own (``contender.py``), so that no two share
-threads or memory; ONNX Runtime's is in the baselines' Python (``make bench``). All run on all cores, freed
-memory stays with them, and weights are constants for whoever can make use of that.
+Seven networks with random weights (``networks.py``) run in the Dojo three ways: by
+``torch.compile(model, backend="dojo", options={"freeze": True})``, the same with ``"policy": "algebraic"``,
+by which convolutions may have fewer products, and as an ONNX file by ``dojo_core.open_model``. Each
+contender has a process of its own (``contender.py``), so that no two share threads or memory; ONNX
+Runtime's is in the baselines' Python (``make bench``). All run on all cores, freed memory stays with them,
+and weights are constants for whoever can make use of that.
 
 The Dojo and Inductor start twice: first without anything kept on disk, then with what the first start kept.
 Starts are counted from the model to its first result, without the import of libraries. Results are held
@@ -39,9 +40,9 @@ from dojo_core.measure.exclusive import measuring
 
 Values = np.ndarray[Any, Any]
 
-OURS = {"dojo": "torch.compile", "dojo-onnx": "ONNX file"}  # what each is called in the tables
+OURS = {"dojo": "torch.compile", "dojo-algebraic": "algebraic", "dojo-onnx": "ONNX file"}  # in the tables
 OTHERS = {"eager": "eager", "inductor": "Inductor", "onnxruntime": "ONNX Runtime"}
-TWICE = ("dojo", "dojo-onnx", "inductor")  # who keeps something for the next start
+TWICE = ("dojo", "dojo-algebraic", "dojo-onnx", "inductor")  # who keeps something for the next start
 TOLERANCE = 1e-4
 ROUNDS, ROUND_SECONDS = 9, 0.5
 START_SECONDS, ANSWER_SECONDS = 1800.0, 300.0
@@ -200,8 +201,9 @@ def _rounds(row: Row, processes: dict[str, Process]) -> None:
 
 def tables(rows: Sequence[Row]) -> str:
     """All networks: speeds, then starts, then what is to be said of single contenders."""
-    names = {**OTHERS, **{name: f"Dojo, {how}" for name, how in OURS.items()}}
-    against = [f"{OURS[name]}, {which}" for name in OURS for which in ("eager", "best other")]
+    ours = [name for name in OURS if all(name in row.entries for row in rows)]  # older rows have fewer
+    names = {**OTHERS, **{name: f"Dojo, {OURS[name]}" for name in ours}}
+    against = [f"{OURS[name]}, {which}" for name in ours for which in ("eager", "best other")]
     lines = [
         _line(["network, ms of a run", *names.values()]),
         "|---|" + "---:|" * len(names),
@@ -211,7 +213,7 @@ def tables(rows: Sequence[Row]) -> str:
         "|---|" + "---:|" * len(against),
     ]
     ratios = {
-        row.network: [row.ratio(ours, others) for ours in OURS for others in (("eager",), tuple(OTHERS))]
+        row.network: [row.ratio(name, others) for name in ours for others in (("eager",), tuple(OTHERS))]
         for row in rows
     }
     lines += [_line([name, *(_number(r) for r in each)]) for name, each in ratios.items()]
@@ -223,12 +225,13 @@ def tables(rows: Sequence[Row]) -> str:
         "|---|" + "---:|" * 8,
     ]
     for row in rows:
-        lines += [_start(row, name) for name in OURS]
+        lines += [_start(row, name) for name in ours]
     lines += ["", *(f"- {row.network}: {NETWORKS[row.network].about}." for row in rows)]
     lines += [
         f"- {row.network}, {names[name]}: {note}"
         for row in rows
         for name, entry in row.entries.items()
+        if name in names
         for note in filter(None, (entry.message, *entry.stays))
     ]
     lines += [f"- {row.network}: not measured alone." for row in rows if not row.alone]

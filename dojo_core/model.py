@@ -24,6 +24,7 @@ from dojo_core.graph.graph import Graph
 from dojo_core.graph.run import Model
 from dojo_core.graph.store import load
 from dojo_core.measure.records import Records
+from dojo_core.program.dependence import POLICIES
 
 Values = np.ndarray[Any, Any]
 Shapes = Mapping[str, tuple[int, ...]]
@@ -31,17 +32,23 @@ Shapes = Mapping[str, tuple[int, ...]]
 KEPT = 4  # models that ``run`` has compiled and keeps for the next call
 
 
-def open_model(path: str | Path, shapes: Shapes | None = None, source: str = "best") -> Model:
+def open_model(
+    path: str | Path, shapes: Shapes | None = None, source: str = "best", policy: str = "reassoc"
+) -> Model:
     """The model in a file, compiled: of ONNX (``.onnx``), or what ``dojo import`` made of it.
 
     ``shapes`` are those of inputs that an ONNX model leaves open. ``source`` says which programs run, as in
     ``graph.choices``: by default this machine's best records, else what the heuristic pass plays, which takes
-    seconds for a kernel. Raises Refusal, NotImported or GraphError with sentences.
+    seconds for a kernel. ``policy``: what kernels may compute otherwise (docs/promises.md); by ``algebraic``
+    convolutions of stride 1 have fewer products. Raises Refusal, NotImported or GraphError with sentences,
+    and ValueError for another policy.
     """
+    if policy not in POLICIES:
+        raise ValueError(f"The policy is one of {', '.join(POLICIES)}.")
     path = Path(path)
     graph = _imported(path, shapes or {}) if path.suffix == ".onnx" else load(path)
     with Records() as records:
-        return Model(graph, chooser(graph, source, records))
+        return Model(graph, chooser(graph, source, records, policy), policy)
 
 
 def run(model: str | Path | Model, inputs: Mapping[str, Any]) -> dict[str, Values]:

@@ -8,6 +8,7 @@ import pytest
 
 from agents.passes.bilinear import find_convolution, use_fewer_products
 from dojo_core import IllegalMove, apply, kernels, legal_moves, parse, why
+from dojo_core.graph.hoisting import hoisted
 from dojo_core.measure.worst import input_sets
 from dojo_core.moves.algorithms import (
     MOST_GROWTH,
@@ -184,3 +185,51 @@ def test_the_pass_plays_a_whole_convolution():
     strict = Sketch(context(program), most=500)
     use_fewer_products(strict, operation)
     assert not strict.moves
+
+
+LAYER = """kernel conv_relu
+in x1, x2, x3
+out y1
+x1 f32 [32, 6, 6] heap
+x2 f32 [32] heap
+x3 f32 [32, 32, 3, 3] heap
+y1 f32 [32, 6, 6] heap
+t1 f32 [32, 8, 8] heap
+t2 f32 [32, 6, 6] heap
+t3 f32 [32, 6, 6] heap
+32 8 8 t1[{0},{1},{2}] = 0
+32 6 6 t1[{0},{1}+1,{2}+1] = x1[{0},{1},{2}]
+32 6 6 t2[{0},{1},{2}] = x2[{0}]
+32 6 6 32 3 3 t2[{0},{1},{2}] += t1[{3},{1}+{4},{2}+{5}]*x3[{0},{3},{4},{5}]
+32 6 6 t3[{0},{1},{2}] = t2[{0},{1},{2}] + x1[{0},{1},{2}]
+32 6 6 y1[{0},{1},{2}] = max(t3[{0},{1},{2}],0)
+"""
+
+
+def test_in_a_model_the_sums_of_weights_are_made_once_and_pay_for_one_small_image():
+    """As a model's kernels have a layer: one image without a dimension for it, a bias, what follows."""
+    program = parse(LAYER)
+    (operation,) = (leaf.op.provenance for leaf in program.leaves if leaf.op.accumulate)
+    alone = Sketch(context(program, policy="algebraic"), most=500)
+    use_fewer_products(alone, operation)
+    assert not alone.moves
+    sketch = Sketch(context(program, policy="algebraic", constants=frozenset({"x2", "x3"})), most=500)
+    use_fewer_products(sketch, operation)
+    made = sketch.program
+    inputs = drawn(program)
+    wanted = interpret(program, inputs)["y1"]
+    assert np.abs(run_program(made, inputs)["y1"] - wanted).max() < 1e-5 * np.abs(wanted).max()
+    # What follows is computed while a block's results are near.
+    stores = [leaf for leaf in made.leaves if leaf.op.target.array in ("t3", "y1")]
+    products = [leaf for leaf in made.leaves if leaf.op.target.array == "um"]
+    assert stores and len({leaf.path[0] for leaf in (*stores, *products)}) == 1
+    parts = hoisted(made, ["x2", "x3"])
+    assert parts is not None and parts.once.outputs == ("ub",) and "x3" not in parts.each_run.inputs
+
+
+def test_a_convolution_whose_result_is_read_elsewhere_keeps_its_products():
+    """Nobody could read it where only a block of it is kept."""
+    program = parse(LAYER.replace("t2[{0},{1},{2}] + x1[{0},{1},{2}]", "t2[{0},{2},{1}] + x1[{0},{1},{2}]"))
+    sketch = Sketch(context(program, policy="algebraic", constants=frozenset({"x3"})), most=500)
+    use_fewer_products(sketch, next(leaf.op.provenance for leaf in program.leaves if leaf.op.accumulate))
+    assert not sketch.moves

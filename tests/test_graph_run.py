@@ -37,6 +37,7 @@ from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu import codegen
+from tests.compiled import run_program
 from tests.drawn import Drawn
 
 
@@ -189,15 +190,55 @@ def test_a_padded_copy_is_made_once() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        PACKING.replace(" = x2", " = exp(x2").replace("{0}*4+{3}]\n", "{0}*4+{3}])\n", 1),  # no copy
+        PACKING.replace("\nx2 f32", "\nx2 f16").replace(
+            "= x2[{2},{0}*4+{3}]", "= f32(x2[{2},{0}*4+{3}])"
+        ),  # wider
         PACKING.replace("x2[{2},{0}*4+{3}]", "x1[{1},{2}]"),  # of no constant
         PACKING.replace("stack", "register"),
         PACKING.replace("[8:N, 3:N, 8, 4]", "[8, 4]").replace("px2[{0},{1},", "px2["),  # one place for all
         PACKING.replace("x2[{2},{0}*4+{3}]", "x2[{2},{0}+{1}+{3}]"),  # of which each element has many
     ],
 )
-def test_what_is_not_a_copy_of_constants_alone_is_left_to_each_run(text: str) -> None:
+def test_what_is_not_made_of_constants_alone_is_left_to_each_run(text: str) -> None:
     assert hoisted(parse(text), ["x2"]) is None
+
+
+SUMS = """kernel k
+in x1, x2
+out y1
+x1 f32 [4, 3] heap
+x2 f32 [3, 8] heap
+y1 f32 [4, 8] heap
+s f32 [3, 2:N, 4] stack
+u f32 [3, 8] heap
+3 2 4 s[{0},{1},{2}] = x2[{0},{1}*4+{2}]*0.5
+| | 4 s[{0},{1},{2}] += exp(x2[{0},{1}*4+{2}])
+| | 4 u[{0},{1}*4+{2}] = s[{0},{1},{2}]*s[{0},{1},{2}]
+4 8 y1[{0},{1}] = 0
+4 3 8 y1[{0},{2}] += x1[{0},{1}]*u[{1},{2}]
+"""
+
+
+def test_what_is_computed_of_constants_alone_is_computed_once() -> None:
+    """By way of arrays that nothing else reads."""
+    program = parse(SUMS)
+    parts = hoisted(program, ["x2"])
+    assert parts is not None
+    assert (parts.once.inputs, parts.once.outputs, len(parts.once.leaves)) == (("x2",), ("u",), 3)
+    assert (parts.each_run.inputs, len(parts.each_run.leaves)) == (("x1", "u"), 2)
+    rng = np.random.default_rng(0)
+    x1, x2 = rng.normal(size=(4, 3)).astype("f"), rng.normal(size=(3, 8)).astype("f")
+    u = run_program(parts.once, {"x2": x2})["u"]
+    together = run_program(program, {"x1": x1, "x2": x2})["y1"]
+    assert (run_program(parts.each_run, {"x1": x1, "u": u})["y1"] == together).all()
+
+
+def test_what_is_added_up_over_other_scopes_is_left_to_each_run() -> None:
+    """How often an element is added to is not told by which it is."""
+    text = SUMS.replace(
+        "| | 4 s[{0},{1},{2}] += exp(x2[{0},{1}*4+{2}])", "| | 5 4 s[{0},{1},{3}] += exp(x2[{0},{1}*4+{3}])"
+    )
+    assert "5 4 s" in text and hoisted(parse(text), ["x2"]) is None
 
 
 # ---------------------------------------------------------------------------- memory

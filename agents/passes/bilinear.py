@@ -11,7 +11,7 @@ Convolutional Neural Networks", CVPR 2016.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.passes.contractions import find, initialisation, tile_nests
 from agents.passes.nests import isolate, leaf_at, order, shared_scopes
@@ -23,21 +23,24 @@ from dojo_core.moves.algorithms import MOST_GROWTH, Algorithm, AlgorithmError, a
 from dojo_core.moves.bilinear import is_product_sum
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
 from dojo_core.moves.storage import buffer_named
+from dojo_core.program.affine import Affine
 from dojo_core.program.tables import affine
-from dojo_core.program.tree import Access, Leaf, Op, Provenance
+from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Op, Provenance
 from dojo_core.recipes import Sketch
 
 WEIGHT = 32  # tiles whose product with a weight takes as long as making that weight's sums
+FETCHED = 6  # tiles whose product with a weight takes as long as fetching it from beyond a core's cache
 SUMS = 4  # products that take as long as making one of the sums of a tile's pixels, or of a result's products
 WORTH = 0.6  # of the direct sum's time: less is gained in part by what this costs around
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """``y[n,k,i,j] += x[n,c,i+r,j+s] * w[k,c,r,s]``, whose scopes are told by provenance."""
+    """``y[n,k,i,j] += x[n,c,i+r,j+s] * w[k,c,r,s]``, whose scopes are told by provenance; ``image`` is None
+    where there is one and its arrays have no dimension for it."""
 
     sum: Provenance
-    image: Provenance
+    image: Provenance | None
     out: Provenance
     rows: Provenance
     columns: Provenance
@@ -64,72 +67,74 @@ def find_convolution(sketch: Sketch, operation: Provenance) -> Convolution:
     """The convolution that an operation is. Raises NoSuchPlace."""
     program = sketch.program
     leaf = leaf_at(sketch, operation)
-    if not is_product_sum(program, leaf) or len(leaf.scopes) != 7 or any(s.mark for s in leaf.scopes):
+    if not is_product_sum(program, leaf) or any(scope.mark for scope in leaf.scopes):
         raise NoSuchPlace("It is no convolution of two dimensions.")
     target = [affine(form) for form in leaf.op.target.index]
-    if len(target) != 4 or any(
-        len(form.terms) != 1 or form.terms[0][1] != 1 or form.const for form in target
-    ):
+    images = len(target) - 3  # a dimension, or none
+    if images not in (0, 1) or len(leaf.scopes) != 6 + images:
+        raise NoSuchPlace("It is no convolution of two dimensions.")
+    if any(len(form.terms) != 1 or form.terms[0][1] != 1 or form.const for form in target):
         raise NoSuchPlace("Its results are no image with channels.")
-    image, out, rows, columns = (form.depths[0] for form in target)
-    summed = set(range(7)) - {image, out, rows, columns}
+    *image, out, rows, columns = (form.depths[0] for form in target)
+    summed = set(range(len(leaf.scopes))) - {*image, out, rows, columns}
     for x, w in (leaf.op.sources, leaf.op.sources[::-1]):
-        if image in depths_of(x) and out in depths_of(w) and len(x.index) == len(w.index) == 4:
-            mine, taps = [affine(form) for form in x.index], [affine(form) for form in w.index]
-            windows = [
-                {d for d, c in form.terms if c == 1} - {place}
-                for form, place in zip(mine[2:], (rows, columns), strict=True)
-                if form.coefficient(place) == 1 and len(form.terms) == 2 and not form.const
-            ]
-            if len(windows) != 2 or not all(len(each) == 1 for each in windows):
-                continue
-            down, across = (next(iter(each)) for each in windows)
-            channels = next(iter(summed - {down, across}), -1)
-            plain = [((image, 1),), ((channels, 1),)] == [form.terms for form in mine[:2]]
-            wanted = [((d, 1),) for d in (out, channels, down, across)]
-            if (
-                plain
-                and wanted == [form.terms for form in taps]
-                and not any(f.const for f in (*mine[:2], *taps))
-            ):
-                depths = (image, out, rows, columns, channels, down, across)
-                of = {d: leaf.scopes[d].provenance for d in depths}
-                return Convolution(
-                    operation,
-                    of[image],
-                    of[out],
-                    of[rows],
-                    of[columns],
-                    of[channels],
-                    (of[down], of[across]),
-                    x.array,
-                    w.array,
-                    leaf.op.target.array,
-                    {of[d]: leaf.scopes[d].size for d in depths},
-                )
+        if not set(image) <= depths_of(x) or out not in depths_of(w):
+            continue
+        if (len(x.index), len(w.index)) != (3 + images, 4):
+            continue
+        mine, taps = [affine(form) for form in x.index], [affine(form) for form in w.index]
+        windows = [
+            {d for d, c in form.terms if c == 1} - {place}
+            for form, place in zip(mine[-2:], (rows, columns), strict=True)
+            if form.coefficient(place) == 1 and len(form.terms) == 2 and not form.const
+        ]
+        if len(windows) != 2 or not all(len(each) == 1 for each in windows):
+            continue
+        down, across = (next(iter(each)) for each in windows)
+        channels = next(iter(summed - {down, across}), -1)
+        plain = [((depth, 1),) for depth in (*image, channels)] == [form.terms for form in mine[:-2]]
+        wanted = [((depth, 1),) for depth in (out, channels, down, across)]
+        if (
+            plain
+            and wanted == [form.terms for form in taps]
+            and not any(f.const for f in (*mine[:-2], *taps))
+        ):
+            depths = (*image, out, rows, columns, channels, down, across)
+            of = {depth: leaf.scopes[depth].provenance for depth in depths}
+            return Convolution(
+                operation,
+                of[image[0]] if image else None,
+                of[out],
+                of[rows],
+                of[columns],
+                of[channels],
+                (of[down], of[across]),
+                x.array,
+                w.array,
+                leaf.op.target.array,
+                {of[depth]: leaf.scopes[depth].size for depth in depths},
+            )
     raise NoSuchPlace("No window of stride 1 slides over its rows and columns.")
 
 
 def choose(sketch: Sketch, convolution: Convolution) -> Algorithm:
     """The algorithm with the least time, of equal ones the most exact. Raises NoSuchPlace where none pays."""
-    sizes = convolution.sizes
-    images, out, rows, columns, channels = (
-        sizes[each]
-        for each in (
-            convolution.image,
-            convolution.out,
-            convolution.rows,
-            convolution.columns,
-            convolution.channels,
-        )
+    sizes, target = convolution.sizes, sketch.context.target
+    images = 1 if convolution.image is None else sizes[convolution.image]
+    out, rows, columns, channels = (
+        sizes[each] for each in (convolution.out, convolution.rows, convolution.columns, convolution.channels)
     )
     taps = {sizes[each] for each in convolution.taps}
+    number = DTYPE_BYTES[sketch.program.buffer_of[convolution.w].dtype]
+    weight = 0 if convolution.w in sketch.context.constants else WEIGHT
 
     def time(each: Algorithm) -> float:
         """Multiply-adds, or what takes as long."""
         tile, products = each.result.shape[0], each.products**2
-        tiles = images * -(-rows // tile) * -(-columns // tile)
-        return products * ((tiles + WEIGHT) * out * channels + SUMS * tiles * (out + channels))
+        blocks, tiles = images * -(-rows // tile), -(-columns // tile)
+        far = products * out * channels * number > target.cache_bytes
+        weights = blocks * (max(tiles, FETCHED) if far else tiles) + weight
+        return products * (weights * out * channels + SUMS * blocks * tiles * (out + channels))
 
     fitting = [
         each
@@ -170,7 +175,9 @@ class _Play:
         rows, columns = sizes[convolution.rows], sizes[convolution.columns]
         self.down, self.across = (-(-size // self.tile) * self.tile for size in (rows, columns))
         self.taps = sizes[convolution.taps[0]]
-        self.around = 2 if sizes[convolution.image] > 1 else 1  # scopes around a block: images, rows of tiles
+        several = convolution.image is not None and sizes[convolution.image] > 1
+        self.images = int(several)  # dimensions of the result before its channels
+        self.around = self.images + 1  # scopes around a block: images, rows of tiles
 
     def all(self) -> None:
         sketch, convolution = self.sketch, self.convolution
@@ -179,14 +186,17 @@ class _Play:
         if first is None:
             raise NoSuchPlace("Nothing sets its result first.")
         isolate(sketch, first.sum)
-        if self.around == 1:
+        if not self.images and convolution.image is not None:
             for operation in (first.sum, convolution.sum):
                 self._unwrap_image(operation)
         image = self._room_for_tiles()
-        result = fresh_name(sketch.program, "t" + convolution.y[:20])
-        sketch.play("stage_write", convolution.y, "root", result)
-        store = self._writer(convolution.y).op.provenance
-        self._blocks(first.sum, store, result)
+        result, stores = convolution.y, self._followers()
+        if not stores:
+            result = fresh_name(sketch.program, "t" + convolution.y[:20])
+            sketch.play("stage_write", convolution.y, "root", result)
+            stores = [self._writer(convolution.y).op.provenance]
+        stored = [leaf_at(sketch, store).op.target.array for store in stores]
+        self._blocks(first.sum, stores, result)
         self._turned(image)
         weights = fresh_name(sketch.program, "w" + convolution.w[:20])
         sketch.play("stage_read", convolution.w, "root", weights)
@@ -203,14 +213,47 @@ class _Play:
         for makes, uses in ((f"{name}a1", f"{name}a"), (f"{name}m1", result), (f"{name}b1", f"{name}b")):
             with sketch.attempt():
                 self._join_sums(makes, uses)
-        self._turn_back(result, store)
-        self._share([image, weights, f"{name}b1", f"{name}b", convolution.y])
+        with sketch.attempt():
+            self._side_by_side(f"{name}b")
+        self._turn_back(result, stores)
+        self._share([image, weights, f"{name}b1", f"{name}b", *stored])
 
     # ---------------------------------------------------------------- arrays
 
     def _writer(self, array: str) -> Leaf:
         """The last operation that writes an array."""
         return [leaf for leaf in self.sketch.program.leaves if leaf.op.target.array == array][-1]
+
+    def _followers(self) -> list[Provenance]:
+        """What makes something else of each element of a result that nobody else reads; nothing of one that
+        the caller gets. Raises NoSuchPlace where there are others who read it."""
+        sketch, y = self.sketch, self.convolution.y
+        if y in sketch.program.interface:
+            return []
+        leaves = sketch.program.leaves
+        total = leaf_at(sketch, self.convolution.sum)
+        sizes = [total.scopes[affine(form).depths[0]].size for form in total.op.target.index]
+        made, followers = {y}, []
+        for leaf in leaves[leaves.index(total) + 1 :]:
+            read = [access for access in leaf.op.sources if access.array in made]
+            if not read:
+                continue
+            index = leaf.op.target.index
+            alike = [scope.size for scope in leaf.scopes] == sizes and all(
+                form == Affine.iterator(depth) for depth, form in enumerate(index)
+            )
+            if (
+                alike
+                and not (leaf.op.accumulate or leaf.op.guard or any(scope.mark for scope in leaf.scopes))
+                and all(access.index == index for access in read)
+            ):
+                made.add(leaf.op.target.array)
+                followers.append(leaf.op.provenance)
+            elif any(access.array == y for access in read):
+                raise NoSuchPlace("Its result is read otherwise than element by element.")
+        for follower in followers:
+            isolate(sketch, follower)
+        return followers
 
     def _unwrap_image(self, operation: Provenance) -> None:
         """Leave out the scope over a single image."""
@@ -260,7 +303,7 @@ class _Play:
         """The scope that an access of an operation goes along in a dimension, the innermost of several."""
         return leaf_at(self.sketch, operation).scopes[affine(access.index[dim]).depths[-1]].provenance
 
-    def _blocks(self, first: Provenance, store: Provenance, result: str) -> None:
+    def _blocks(self, first: Provenance, stores: Sequence[Provenance], result: str) -> None:
         """One nest for a row of tiles of an image: what sets its results, the sum, and what stores them."""
         sketch, c = self.sketch, self.convolution
         self._pad_dim(result, -2, self.down)
@@ -271,15 +314,15 @@ class _Play:
         shared: list[list[Provenance]] = []
         target = leaf_at(sketch, c.sum).op.target
         rows, columns = (self._along(c.sum, target, dim) for dim in (-2, -1))
-        blocks, inside = self._split(rows, self.tile)
+        blocks, row = self._split(rows, self.tile)
         tiles, pixels = self._split(columns, self.tile)
-        image = [c.image] if self.around == 2 else []
-        order(sketch, c.sum, [*image, blocks, tiles, c.channels, c.out, inside, pixels, *c.taps])
+        image = [c.image] if self.images and c.image is not None else []
+        order(sketch, c.sum, [*image, blocks, tiles, c.channels, c.out, row, pixels, *c.taps])
         shared = []
-        for operation, mode in ((first, "free"), (store, "guard")):
+        for operation, mode in ((first, "free"), *((store, "guard") for store in stores)):
             target = leaf_at(sketch, operation).op.target
             *image, out, rows, columns = (
-                self._along(operation, target, d) for d in range(-2 - self.around, 0)
+                self._along(operation, target, d) for d in range(-3 - self.images, 0)
             )
             self._lengthen(rows, self.down, mode)
             block, row = self._split(self._along(operation, target, -2), self.tile)
@@ -287,9 +330,13 @@ class _Play:
             order(sketch, operation, [*image, block, *last])
             shared.append([*image, block])
         for scope in shared[0]:
-            for _ in range(2):
+            for _ in range(1 + len(stores)):
                 sketch.play("join_scopes", sketch.place(sketch.path(scope)))
-        out_dim = self.around - 1  # of the result, behind that of images
+        inside = leaf_at(sketch, stores[0]).scopes[self.around :]
+        for scope in [each.provenance for each in inside]:
+            for _ in stores[1:]:
+                sketch.play("join_scopes", sketch.place(sketch.path(scope)))
+        out_dim = self.images  # of the result, behind that of images
         sketch.play("split_dim", result, out_dim + 1, self.tile)
         sketch.play("reuse_dims", result, *range(out_dim), out_dim + 1, "stack")
         sketch.play("swap_dims", result, out_dim, out_dim + 3)
@@ -341,10 +388,10 @@ class _Play:
         sketch.play("swap_dims", name, 0, 1)
         self._turn(copy, -1, -2)
 
-    def _turn_back(self, result: str, store: Provenance) -> None:
+    def _turn_back(self, result: str, stores: Sequence[Provenance]) -> None:
         """Store a block's results, turned so that pixels lie side by side again."""
         sketch = self.sketch
-        nest = sketch.path(leaf_at(sketch, store).scopes[self.around].provenance)
+        nest = sketch.path(leaf_at(sketch, stores[0]).scopes[self.around].provenance)
         sketch.play("wrap", sketch.place(nest), 1)
         name = fresh_name(sketch.program, "o" + result[:20])
         sketch.play("stage_read", result, sketch.place(nest), name)
@@ -356,7 +403,7 @@ class _Play:
         self._pad_dim(result, -2, size)
         self._lengthen(columns, size)
         self._turn(copy, -1, -2)
-        vectorise(sketch, leaf_at(sketch, store).scopes[-1].provenance)
+        vectorise(sketch, leaf_at(sketch, stores[0]).scopes[-1].provenance)
 
     # ---------------------------------------------------------------- sums and products
 
@@ -387,8 +434,8 @@ class _Play:
         columns = self._size(contraction.columns)
         registers = sketch.context.target.vector_registers
         tile = choose_tile(rows, columns, (self.width,), registers, columns)
-        if columns % tile.columns:
-            raise NoSuchPlace("No tile divides its channels.")
+        even = [n for n in range(1, tile.vectors + 1) if columns % (n * self.width) == 0]
+        tile = replace(tile, vectors=even[-1])  # a vector divides them
         tile_nests(sketch, first, contraction, tile)
         sums = leaf_at(sketch, operation).op.target.array
         for provenance in dict.fromkeys(
@@ -398,6 +445,13 @@ class _Play:
         ):
             write_out(sketch, provenance, tile.rows * tile.vectors)
         sketch.play("set_location", sums, "register")
+
+    def _side_by_side(self, weights: str) -> None:
+        """The weights that a tile's products read one after the other, so that they lie."""
+        sketch = self.sketch
+        last = len(buffer_named(sketch.program, weights).dims) - 1
+        sketch.play("split_dim", weights, last, self.width)
+        sketch.play("swap_dims", weights, last - 1, last)
 
     def _join_sums(self, makes: str, uses: str) -> None:
         """Both steps of an algorithm's sums for a vector of channels at a time, what is between them

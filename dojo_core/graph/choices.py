@@ -47,10 +47,12 @@ def choices(
     return chosen
 
 
-def chooser(graph: Graph, source: str = "best", records: Records | None = None) -> Choose:
+def chooser(
+    graph: Graph, source: str = "best", records: Records | None = None, policy: str = "reassoc"
+) -> Choose:
     """The same for ``Model``, which asks for a kernel when its turn comes."""
     games = {
-        kernel.program.hash: kernel_game(kernel, constants=constants_of(graph, name))
+        kernel.program.hash: kernel_game(kernel, policy, constants_of(graph, name))
         for name, kernel in graph.kernels.items()
     }
     return lambda start: _choice(games[start.hash], source, records, log.warning).program

@@ -1,11 +1,11 @@
-"""What a program copies of constants in every run is copied once, when the model is loaded.
+"""What a program makes of constants alone in every run is made once, when the model is loaded.
 
 A pass packs what a product reads again and again, panel by panel, into memory that each thread has::
 
     64:p 768 48 px2[{0},{1},{2}] = x2[{1},{0}*48+{2}]
 
 Where x2 is a weight, all panels may be there beforehand: the copy becomes an input, and the nest that makes
-it a program of its own.
+it a program of its own. So do sums of weights, as a bilinear algorithm multiplies by.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dojo_core.program.affine import Affine
 from dojo_core.program.text import parse
 from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Node, Number, Program, Scope, summary
 
-GROWTH = 2  # times the elements that are copied, which the copy may have
+GROWTH = 2  # times the elements that it is made of, which an array may have
 
 Kept = tuple[int, ...]  # the dimensions that stay of an array
 
@@ -34,15 +34,23 @@ class Hoisted:
 
 
 def hoisted(program: Program, constants: Collection[str]) -> Hoisted | None:
-    """A program in two, by which of its inputs are constants; None where it copies none of them."""
-    copies: dict[str, Kept] = {}
-    for buffer in program.buffers:
-        kept = _copied(program, buffer, constants)
-        if kept is not None:
-            copies[buffer.name] = kept
-    if not copies:
-        return None
-    return divided(program, copies, tuple(copies))
+    """A program in two, by which of its inputs are constants; None where it makes nothing of them alone."""
+    made: dict[str, Kept] = {}
+    while True:
+        known = {name: program.buffer_of[name].cells for name in constants}
+        known |= {name: _cells(program, name, kept) for name, kept in made.items()}
+        more = {
+            buffer.name: kept
+            for buffer in program.buffers
+            if buffer.name not in made and (kept := _made(program, buffer, known)) is not None
+        }
+        if not more:
+            break
+        made |= more
+    others = [leaf.op for leaf in program.leaves if leaf.op.target.array not in made]
+    read = {access.array for op in others for access in op.sources}
+    wanted = tuple(buffer.name for buffer in program.buffers if buffer.name in made and buffer.name in read)
+    return divided(program, made, wanted) if wanted else None
 
 
 def divided(program: Program, arrays: Mapping[str, Kept], wanted: tuple[str, ...]) -> Hoisted:
@@ -58,8 +66,14 @@ def divided(program: Program, arrays: Mapping[str, Kept], wanted: tuple[str, ...
     )
 
 
-def _copied(program: Program, buffer: Buffer, constants: Collection[str]) -> Kept | None:
-    """The dimensions of a temporary that holds copies of constants and nothing else; None for any other.
+def _cells(program: Program, array: str, kept: Kept) -> int:
+    dims = program.buffer_of[array].dims
+    return math.prod(dims[dim].size for dim in kept)
+
+
+def _made(program: Program, buffer: Buffer, known: Mapping[str, int]) -> Kept | None:
+    """The dimensions that stay of a temporary that is made of known arrays and numbers alone; None for any
+    other. ``known``: how many elements these arrays have.
 
     Along other dimensions all its elements are the same. What lies in registers is there so as not to be read
     from memory.
@@ -70,14 +84,14 @@ def _copied(program: Program, buffer: Buffer, constants: Collection[str]) -> Kep
     if name in program.interface or name in program.index_arrays:
         return None
     writers = [n for n, leaf in enumerate(program.leaves) if leaf.op.target.array == name]
-    readers = [n for n, leaf in enumerate(program.leaves) if name in {a.array for a in leaf.op.reads}]
+    readers = [n for n, leaf in enumerate(program.leaves) if name in {a.array for a in leaf.op.sources}]
     sources: set[str] = set()
     same = set(range(len(buffer.dims)))
     for number in writers:
         leaf = program.leaves[number]
-        used = _used(leaf, constants)
+        used = _used(program, leaf, known)
         along = [goes_along(form) for form in leaf.op.target.index]
-        if used is None or not used <= set(along):
+        if used is None or not used <= _told(leaf):
             return None
         sources |= {access.array for access in leaf.op.sources}
         same &= {dim for dim in same if _all_along(leaf, dim, buffer.dims[dim]) and along[dim] not in used}
@@ -85,24 +99,45 @@ def _copied(program: Program, buffer: Buffer, constants: Collection[str]) -> Kep
     if not sources or (len(writers) > 1 and max(writers) > min(readers, default=len(program.leaves))):
         return None
     kept = tuple(dim for dim in range(len(buffer.dims)) if dim not in same)
-    size = math.prod(buffer.dims[dim].size for dim in kept)
-    return kept if size <= GROWTH * sum(program.buffer_of[s].cells for s in sources) else None
+    return kept if _cells(program, name, kept) <= GROWTH * sum(known[s] for s in sources) else None
 
 
-def _used(leaf: Leaf, constants: Collection[str]) -> set[int] | None:
-    """The iterators on which what an operation writes hangs; None where it does not copy a constant or a
-    number."""
+def _used(program: Program, leaf: Leaf, known: Collection[str]) -> set[int] | None:
+    """The iterators on which what an operation writes hangs; None where it hangs on more than known arrays
+    and numbers, or computes in another type than theirs: weights are stored narrow so as to be read fast."""
     op = leaf.op
-    source = op.operands[0]
-    if op.accumulate or op.function or isinstance(source, Affine):
-        return None
-    used = {depth for comparison in op.guard for depth in comparison.form.depths}
-    if isinstance(source, Number):
-        return used
-    if source.array not in constants:
-        return None
-    forms = [form for form in source.index if isinstance(form, Affine)]
-    return used.union(*(form.depths for form in forms)) if len(forms) == len(source.index) else None
+    dtype = program.buffer_of[op.target.array].dtype
+    # What is added up hangs on how often.
+    used = set(range(len(leaf.scopes))) if op.accumulate else set[int]()
+    used |= {depth for comparison in op.guard for depth in comparison.form.depths}
+    for operand in op.operands:
+        if isinstance(operand, Number):
+            continue
+        if isinstance(operand, Affine) or operand.array not in known:
+            return None
+        forms = [form for form in operand.index if isinstance(form, Affine)]
+        if len(forms) < len(operand.index) or (
+            op.function and program.buffer_of[operand.array].dtype != dtype
+        ):
+            return None
+        used = used.union(*(form.depths for form in forms))
+    return used
+
+
+def _told(leaf: Leaf) -> set[int]:
+    """The iterators that are told by which element an operation writes."""
+    told: set[int] = set()
+    for form in leaf.op.target.index:
+        if not isinstance(form, Affine):
+            continue
+        reach = 0  # of the terms with smaller steps
+        for step, depth in sorted((abs(number), depth) for depth, number in form.terms):
+            if step <= reach:
+                break
+            reach += step * (leaf.scopes[depth].size - 1)
+        else:
+            told |= set(form.depths)
+    return told
 
 
 def _all_along(leaf: Leaf, dim: int, of: Dim) -> bool:
