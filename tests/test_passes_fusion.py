@@ -94,7 +94,7 @@ def test_a_turned_panel_is_copied_in_blocks_that_the_first_cache_holds():
     b = Builder("k")
     b.output("y", product(b, 96, 128, 176, turned=True))
     found = lines(b.program())
-    assert "5 2:p 2 16 64 pw[{0},{1}*64+{4},{2},{3}] = w[{0}*32+{2}*16+{3},{1}*64+{4}]" in found
+    assert "5 2 2 16 64 pw[{0},{1}*64+{4},{2},{3}] = w[{0}*32+{2}*16+{3},{1}*64+{4}]" in found
     assert "1 2 16 64 pw1[{0},{1}*64+{3},{2}] = w[{2}+160,{1}*64+{3}]" in found, "the columns left over too"
 
 

@@ -63,6 +63,7 @@ from dojo_core.targets.cpu.chains import BARRIER, Read, Scalar, misread
 from dojo_core.targets.cpu.dialect import Dialect
 from dojo_core.targets.cpu.limits import LOCATIONS, MARKS, MAX_LINES, limits_of
 from dojo_core.targets.cpu.processor import Processor, host
+from dojo_core.targets.cpu.schedule import schedule
 from dojo_core.targets.cpu.shortcuts import Shortcut, shortcuts
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, PREAMBLE, preamble
 
@@ -265,7 +266,8 @@ class _Generator:
             self._written_out(scope, path, scopes, indent)
         else:
             if scope.mark == "p":
-                self._line("#pragma omp parallel for schedule(static)", path, indent)
+                shared = schedule(self.program, path)
+                self._line(f"#pragma omp parallel for schedule({shared})", path, indent)
             kind = "int" if scope.size < 2**31 else "i64"
             self._line(f"for ({kind} i{depth} = 0; i{depth} < {scope.size}; ++i{depth}) {{", path, indent)
             begin, inside = len(self.lines), len(self.statements)
