@@ -160,7 +160,7 @@ def test_a_weight_is_packed_once() -> None:
     parts = hoisted(parse(PACKING), ["x2"])
     assert parts is not None and parts.once.text == (
         "kernel matmul\nin x2\nout px2\nx2 f32 [8, 32] heap\npx2 f32 [8, 8, 4] heap\n"
-        "8:p 3 8 4:v px2[{0},{2},{3}] = x2[{2},{0}*4+{3}]\n"
+        "8:p 1 8 4:v px2[{0},{2},{3}] = x2[{2},{0}*4+{3}]\n"
     )
     assert parts.each_run.text == (
         "kernel matmul\nin x1, px2\nout y1\nx1 f32 [6, 8] heap\npx2 f32 [8, 8, 4] heap\n"
@@ -231,6 +231,58 @@ def test_what_is_computed_of_constants_alone_is_computed_once() -> None:
     u = run_program(parts.once, {"x2": x2})["u"]
     together = run_program(program, {"x1": x1, "x2": x2})["y1"]
     assert (run_program(parts.each_run, {"x1": x1, "u": u})["y1"] == together).all()
+
+
+def _in_parts(body: str, *arrays: str) -> tuple[Program, Program] | None:
+    """What is made once of x2 and x3, and what is left; each array is its name and sizes."""
+    given = ("x1 f32 [8, 8] heap", "x2 f32 [8] heap", "x3 f32 [9] heap", "y1 f32 [8, 8] heap")
+    text = "\n".join(["kernel k", "in x1, x2, x3", "out y1", *given, *arrays, body, ""])
+    parts = hoisted(parse(text), ["x2", "x3"])
+    return None if parts is None else (parts.once, parts.each_run)
+
+
+def test_what_threads_would_make_side_by_side_one_makes() -> None:
+    """All would write the same array, and read it where another has begun anew."""
+    parts = _in_parts(
+        "8:p 8 t[{0},{1}] = 0\n| 8 t[{0},{1}] = x2[{1}]\n| 8 u[{0},{1}] = t[{0},{1}]*2\n"
+        "| 8 y1[{0},{1}] = x1[{0},{1}]*u[{0},{1}]",
+        "t f32 [8:N, 8] stack",
+        "u f32 [8:N, 8] stack",
+    )
+    assert parts is not None and parts[0].text.endswith(
+        "1 8 t[{1}] = 0\n| 8 t[{1}] = x2[{1}]\n| 8 u[{1}] = t[{1}]*2\n"
+    )
+
+
+def test_what_all_lanes_would_make_is_made_by_one() -> None:
+    parts = _in_parts(
+        "8 8:v t[{0},{1}] = x2[{0}]\n8 8:v y1[{0},{1}] = x1[{0},{1}]*t[{0},{1}]", "t f32 [8, 8] heap"
+    )
+    assert parts is not None and parts[0].text.endswith("8 1 t[{0}] = x2[{0}]\n")
+
+
+def test_what_the_next_iteration_writes_after_it_is_read_is_left_to_each_run() -> None:
+    body = "8 t[{0}] = x2[{0}]\n| t[{0}+1] = x3[{0}]\n| 8 y1[{0},{1}] = x1[{0},{1}]*t[{0}+1]"
+    assert _in_parts(body, "t f32 [9] heap") is None
+
+
+def test_what_grows_from_array_to_array_is_made_once_up_to_four_times_the_constants() -> None:
+    parts = _in_parts(
+        "8 2 t[{0},{1}] = x3[{0}+{1}]\n8 2 2 u[{0},{1},{2}] = t[{0},{1}]*t[{0},{2}]\n"
+        "8 2 2 2 v[{0},{1},{2},{3}] = u[{0},{1},{2}]*u[{0},{2},{3}]\n8 8 y1[{0},{1}] = x1[{0},{1}]\n"
+        "8 2 2 2 y1[{0},{1}*4+{2}*2+{3}] *= v[{0},{1},{2},{3}]",
+        *("t f32 [8, 2] heap", "u f32 [8, 2, 2] heap", "v f32 [8, 2, 2, 2] heap"),
+    )
+    assert parts is not None and parts[0].outputs == ("u",)
+
+
+def test_where_it_is_written_must_be_known_too() -> None:
+    text = (
+        "kernel k\nin i, x1, x2\nout y1\ni i32 [4] heap\nx1 f32 [8, 8] heap\nx2 f32 [8, 8] heap\n"
+        "y1 f32 [8, 8] heap\nt f32 [8, 8] heap\ndomain i 0 7\n8 8 t[{0},{1}] = x2[{0},{1}]\n"
+        "4 8 t[i[{0}],{1}] = x2[0,{1}]*x2[1,{1}]\n8 8 y1[{0},{1}] = x1[{0},{1}]*t[{0},{1}]\n"
+    )
+    assert hoisted(parse(text), ["x2"]) is None
 
 
 def test_what_is_added_up_over_other_scopes_is_left_to_each_run() -> None:

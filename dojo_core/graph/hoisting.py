@@ -11,15 +11,28 @@ it a program of its own. So do sums of weights, as a bilinear algorithm multipli
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dojo_core.primitives.elision import accessing, goes_along
 from dojo_core.program.affine import Affine
+from dojo_core.program.nodes import leaves
 from dojo_core.program.text import parse
-from dojo_core.program.tree import Access, Buffer, Dim, Leaf, Node, Number, Program, Scope, summary
+from dojo_core.program.tree import (
+    Access,
+    Buffer,
+    Dim,
+    Leaf,
+    Node,
+    Number,
+    Op,
+    Program,
+    Scope,
+    summary,
+)
 
 GROWTH = 2  # times the elements that it is made of, which an array may have
+MOST = 4  # and times those of the constants behind it
 
 Kept = tuple[int, ...]  # the dimensions that stay of an array
 
@@ -36,9 +49,12 @@ class Hoisted:
 def hoisted(program: Program, constants: Collection[str]) -> Hoisted | None:
     """A program in two, by which of its inputs are constants; None where it makes nothing of them alone."""
     made: dict[str, Kept] = {}
+    known = {
+        name: _Known(tuple(range(len(buffer.dims))), buffer.cells, frozenset({name}))
+        for name in constants
+        for buffer in [program.buffer_of[name]]
+    }
     while True:
-        known = {name: program.buffer_of[name].cells for name in constants}
-        known |= {name: _cells(program, name, kept) for name, kept in made.items()}
         more = {
             buffer.name: kept
             for buffer in program.buffers
@@ -47,6 +63,7 @@ def hoisted(program: Program, constants: Collection[str]) -> Hoisted | None:
         if not more:
             break
         made |= more
+        known |= {name: _known(program, name, kept, known) for name, kept in more.items()}
     others = [leaf.op for leaf in program.leaves if leaf.op.target.array not in made]
     read = {access.array for op in others for access in op.sources}
     wanted = tuple(buffer.name for buffer in program.buffers if buffer.name in made and buffer.name in read)
@@ -59,6 +76,7 @@ def divided(program: Program, arrays: Mapping[str, Kept], wanted: tuple[str, ...
     ``arrays``: the dimensions that stay of each.
     """
     once = _parts(program.body, arrays, copying=True)
+    once = tuple(_single(node, 0) for node in once)
     each_run = _parts(program.body, arrays, copying=False)
     return Hoisted(
         _program(program, once, arrays, program.inputs, wanted),
@@ -66,14 +84,26 @@ def divided(program: Program, arrays: Mapping[str, Kept], wanted: tuple[str, ...
     )
 
 
-def _cells(program: Program, array: str, kept: Kept) -> int:
-    dims = program.buffer_of[array].dims
-    return math.prod(dims[dim].size for dim in kept)
+@dataclass(frozen=True)
+class _Known:
+    """An array that is the same in every run: the dimensions that stay, its number of elements then, and the
+    constants behind it."""
+
+    kept: Kept
+    cells: int
+    constants: frozenset[str]
 
 
-def _made(program: Program, buffer: Buffer, known: Mapping[str, int]) -> Kept | None:
+def _known(program: Program, array: str, kept: Kept, known: Mapping[str, _Known]) -> _Known:
+    cells = math.prod(program.buffer_of[array].dims[dim].size for dim in kept)
+    writers = (leaf.op for leaf in program.leaves if leaf.op.target.array == array)
+    behind = (known[access.array].constants for op in writers for access in op.sources)
+    return _Known(kept, cells, frozenset().union(*behind))
+
+
+def _made(program: Program, buffer: Buffer, known: Mapping[str, _Known]) -> Kept | None:
     """The dimensions that stay of a temporary that is made of known arrays and numbers alone; None for any
-    other. ``known``: how many elements these arrays have.
+    other.
 
     Along other dimensions all its elements are the same. What lies in registers is there so as not to be read
     from memory.
@@ -83,26 +113,46 @@ def _made(program: Program, buffer: Buffer, known: Mapping[str, int]) -> Kept | 
         return None
     if name in program.interface or name in program.index_arrays:
         return None
-    writers = [n for n, leaf in enumerate(program.leaves) if leaf.op.target.array == name]
-    readers = [n for n, leaf in enumerate(program.leaves) if name in {a.array for a in leaf.op.sources}]
+    writers = [leaf for leaf in program.leaves if leaf.op.target.array == name]
+    readers = [leaf for leaf in program.leaves if name in {a.array for a in leaf.op.sources}]
     sources: set[str] = set()
     same = set(range(len(buffer.dims)))
-    for number in writers:
-        leaf = program.leaves[number]
+    for leaf in writers:
         used = _used(program, leaf, known)
         along = [goes_along(form) for form in leaf.op.target.index]
         if used is None or not used <= _told(leaf):
             return None
         sources |= {access.array for access in leaf.op.sources}
         same &= {dim for dim in same if _all_along(leaf, dim, buffer.dims[dim]) and along[dim] not in used}
-    # Several writers fill a cell one after the other: all before anybody reads it.
-    if not sources or (len(writers) > 1 and max(writers) > min(readers, default=len(program.leaves))):
+    if not sources or (len(writers) > 1 and not _before(writers, readers, name)):
         return None
     kept = tuple(dim for dim in range(len(buffer.dims)) if dim not in same)
-    return kept if _cells(program, name, kept) <= GROWTH * sum(known[s] for s in sources) else None
+    its = _known(program, name, kept, known)
+    behind = sum(known[constant].cells for constant in its.constants)
+    small = its.cells <= min(GROWTH * sum(known[s].cells for s in sources), MOST * behind)
+    return kept if small else None
 
 
-def _used(program: Program, leaf: Leaf, known: Collection[str]) -> set[int] | None:
+def _before(writers: Sequence[Leaf], readers: Sequence[Leaf], array: str) -> bool:
+    """Do several writers, which fill an element one after the other, do so before anybody reads it? In scopes
+    that they share they do where each iteration has elements of its own."""
+    for reader in readers:
+        accesses = [access for access in reader.op.sources if access.array == array]
+        for writer in writers:
+            if writer.path > reader.path:
+                return False
+            shared = next(n for n, (a, b) in enumerate(zip(writer.path, reader.path, strict=False)) if a != b)
+            for depth in range(shared):
+                own = Affine.iterator(depth)
+                if _uses(writer.op, depth) and not any(
+                    form == own and all(access.index[dim] == own for access in accesses)
+                    for dim, form in enumerate(writer.op.target.index)
+                ):
+                    return False
+    return True
+
+
+def _used(program: Program, leaf: Leaf, known: Mapping[str, _Known]) -> set[int] | None:
     """The iterators on which what an operation writes hangs; None where it hangs on more than known arrays
     and numbers, or computes in another type than theirs: weights are stored narrow so as to be read fast."""
     op = leaf.op
@@ -110,18 +160,27 @@ def _used(program: Program, leaf: Leaf, known: Collection[str]) -> set[int] | No
     # What is added up hangs on how often.
     used = set(range(len(leaf.scopes))) if op.accumulate else set[int]()
     used |= {depth for comparison in op.guard for depth in comparison.form.depths}
+    if op.target.indirect:
+        return None
     for operand in op.operands:
         if isinstance(operand, Number):
             continue
         if isinstance(operand, Affine) or operand.array not in known:
             return None
-        forms = [form for form in operand.index if isinstance(form, Affine)]
-        if len(forms) < len(operand.index) or (
-            op.function and program.buffer_of[operand.array].dtype != dtype
-        ):
+        if op.function and program.buffer_of[operand.array].dtype != dtype:
             return None
-        used = used.union(*(form.depths for form in forms))
+        for form in [operand.index[dim] for dim in known[operand.array].kept]:
+            if not isinstance(form, Affine):
+                return None
+            used |= set(form.depths)
     return used
+
+
+def _uses(op: Op, depth: int) -> bool:
+    """Does what an operation does hang on the iterator at a depth?"""
+    forms = [form for access in op.elements for form in access.index]
+    forms += [operand for operand in op.operands if isinstance(operand, Affine)]
+    return any(form.uses(depth) for form in forms) or any(c.form.uses(depth) for c in op.guard)
 
 
 def _told(leaf: Leaf) -> set[int]:
@@ -169,6 +228,17 @@ def _part(node: Node, copies: Mapping[str, Kept], copying: bool) -> Node | None:
 
     prefetches = () if copying else tuple(map(access, node.prefetches))
     return replace(accessing(node, access), prefetches=prefetches)
+
+
+def _single(node: Node, depth: int) -> Node:
+    """A scope whose iterations all do the same, once: threads would do it side by side, and lanes cannot."""
+    if not isinstance(node, Scope):
+        return node
+    body = tuple(_single(child, depth + 1) for child in node.body)
+    ops = [leaf.op for leaf in leaves(body)]
+    if any(op.accumulate or _uses(op, depth) for op in ops):
+        return replace(node, body=body)
+    return replace(node, size=1, mark="", body=body)
 
 
 def _program(

@@ -33,7 +33,7 @@ def prepared(graph: Graph, choices: Mapping[str, Choice]) -> tuple[Graph, dict[s
         key = (kernel, *(given[array] for array in once.inputs))
         if key not in made:
             made[key] = {}
-            for array, values in _copied(graph, once, given).items():
+            for array, values in _made(graph, once, given, choices[kernel].policy).items():
                 name = unlike(f"{kernel}_{array}", tensors)
                 dtype = once.buffer_of[array].dtype
                 tensors[name], constants[name] = Tensor(name, dtype, values.shape), values
@@ -72,13 +72,13 @@ def prepared(graph: Graph, choices: Mapping[str, Choice]) -> tuple[Graph, dict[s
     )
 
 
-def _copied(graph: Graph, once: Program, given: Mapping[str, str]) -> dict[str, Values]:
-    """What a program copies of constants, by the names of its arrays."""
+def _made(graph: Graph, once: Program, given: Mapping[str, str], policy: str) -> dict[str, Values]:
+    """What a program makes of constants alone, by the names of its arrays."""
     arrays = {array: _tensor(once, array) for array in (*once.inputs, *once.outputs)}
     values = {array: graph.constants[given[array]].reshape(arrays[array].shape) for array in once.inputs}
     call = Call("once", once.inputs, once.outputs)
     alone = Graph("once", arrays, (), once.outputs, {"once": Kernel("once", once)}, (call,), values)
-    results = Model(alone).run({})
+    results = Model(alone, policy=policy).run({})
     return {array: results[array] for array in once.outputs}
 
 
