@@ -322,6 +322,7 @@ def test_time_measures_a_position_and_its_moves(home):
     assert (home / "records.sqlite").exists()
 
 
+@pytest.mark.thorough  # test_bench.py; test_comparison.py from the command line
 def test_bench_takes_our_line_and_a_baseline_in_rounds():
     words = ("softmax", "--shape", "8x32", "--line", "a.line", "--rounds", "2")
     table = dojo("bench", *words, "--against", "torch", "--json", "b.json").stdout

@@ -391,6 +391,7 @@ def _legal(trail):
     return legal_moves(trail.program, trail.target, trail.policy)
 
 
+@pytest.mark.thorough  # what the commands do is tried above, function by function
 def test_the_encoder_is_trained_and_probed_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DOJO_CACHE", str(tmp_path / "cache"))

@@ -461,7 +461,7 @@ NATIVE = ["-DKEPT_NATIVE=ON", "-DCMAKE_C_FLAGS=-march=rv64gcv_zvl256b"]
     ("name", "options", "levels"),
     [
         ("arm", [], EMULATED["arm"]),
-        ("riscv", [], EMULATED["riscv"]),
+        pytest.param("riscv", [], EMULATED["riscv"], marks=pytest.mark.thorough),
         pytest.param("riscv", GCC, dict.fromkeys(EMULATED["riscv"], "scalar"), marks=pytest.mark.soak),
         pytest.param("riscv", NATIVE, {"rv64,v=true,vlen=256": "native"}, marks=pytest.mark.soak),
     ],

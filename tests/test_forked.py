@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.goldens import ROOT
+from tests.thorough import one_of
 
 Run = Callable[..., tuple[int, str]]
 
@@ -165,7 +166,7 @@ def test_hangs(number, server):
 """
 
 
-@pytest.mark.parametrize("all_of_them", [True, False], ids=["keyboard", "one process"])
+@pytest.mark.parametrize("all_of_them", one_of(2, [True, False]), ids=["keyboard", "one process"])
 def test_ctrl_c_ends_all_processes_and_their_fixtures(tmp_path: Path, all_of_them: bool) -> None:
     (tmp_path / "test_slow.py").write_text(SLOW)
     ran = subprocess.Popen(

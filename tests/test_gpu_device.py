@@ -364,6 +364,7 @@ def test_the_driver_is_called_and_its_faults_are_sentences(monkeypatch):
     assert driver.called[-1] == "cuDevicePrimaryCtxRelease_v2"
 
 
+@pytest.mark.thorough  # test_the_command_line_tunes_on_the_device has one
 def test_an_agent_tunes_on_the_device_unchanged(timed_gpu, monkeypatch, tmp_path):
     from agents.agent import Budget, Task, run
     from agents.players import AGENTS

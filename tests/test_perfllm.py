@@ -21,6 +21,7 @@ from agents.timing import CountTiming
 from agents.trail import Trail
 from dojo_core import kernels, legal_moves
 from dojo_core.game import Game
+from tests.thorough import one_of
 
 pytestmark = pytest.mark.usefixtures("kept_workers")
 
@@ -166,7 +167,7 @@ def test_adam_is_pytorchs_number_for_number(decay):
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in start)
 
 
-@pytest.mark.parametrize("dueling", [True, False])
+@pytest.mark.parametrize("dueling", one_of(2, [True, False]))
 def test_the_kind_of_a_move_can_be_told_where_embeddings_hide_it(dueling):
     """Three moves to programs that read alike: one pays, one does not."""
     told = {}
@@ -478,7 +479,7 @@ def whole(tmp_path_factory):
 LATER = [pytest.param(share, marks=pytest.mark.soak) for share in (0.45, 0.99)]
 
 
-@pytest.mark.parametrize("share", [0.1, 0.8, *LATER])  # before the first checkpoint, and after some
+@pytest.mark.parametrize("share", one_of(2, [0.8, 0.1, *LATER]))  # after some checkpoints, before the first
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path, share):
     folder, uninterrupted = whole
     cut = int(share * len(events(folder)))

@@ -6,6 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.browser.conftest import Server, forget
 from tests.browser.playing import NAME, TELEPHONE, expect, markup, play
 from tests.browser.test_learn import type_move
@@ -126,6 +128,7 @@ def test_on_a_projector_nothing_is_left_but_the_board_until_it_is_left(small_boa
     assert abs(row.bounding_box()["height"] - before) < 1
 
 
+@pytest.mark.thorough  # test_classes_elsewhere.py; the pages: above
 def test_a_dojo_of_ones_own_tells_the_teachers(tab: Any, server: Server) -> None:
     """Here both are one server by two names; they speak over a socket all the same."""
     link = make_class(tab, server)

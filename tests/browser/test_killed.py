@@ -144,6 +144,7 @@ def test_a_program_that_crashed_twice_is_not_run_again_after_a_restart(server: A
         assert "SIGSEGV" in result[1]
 
 
+@pytest.mark.thorough  # test_packages.py
 @pytest.mark.usefixtures("left")
 def test_packages_that_came_meanwhile_play_or_are_told(tab: Any, server: Any) -> None:
     tab.goto(server.url)

@@ -16,7 +16,7 @@ from tests.browser.playing import Way, apply, expect, open_means, play, until_it
 # question, a move that is refused, a goal that is measured, a lesson's end. make soak plays the others.
 PLAYED = [
     pytest.param("02-fusion", slice(0, 2), id="a question and a refusal"),
-    pytest.param("05-tiling", slice(2, 3), id="a measured goal"),
+    pytest.param("05-tiling", slice(2, 3), id="a measured goal", marks=pytest.mark.thorough),
     pytest.param("05-tiling", slice(6, 7), id="the end"),
     *(
         pytest.param(file.stem, slice(0, None), id=file.stem, marks=pytest.mark.soak)
@@ -180,6 +180,7 @@ def test_a_word_is_explained_where_it_stands(learn: Any) -> None:
     expect(learn.locator("dialog .entry h2")).to_have_text(["Cache", "Cache line"])
 
 
+@pytest.mark.thorough  # test_tutoring.py and test_verdicts.py
 def test_a_game_is_reviewed_in_one_click(page: Any, server: Any) -> None:
     open_means(page)
     play(page)

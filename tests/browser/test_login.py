@@ -140,6 +140,7 @@ def test_no_dojo_of_somebodys_own_joins_a_class_past_the_login(guarded: Server) 
     assert "has a login" in json.load(refused.value)["error"]
 
 
+@pytest.mark.thorough  # who logs in plays: below; classes: test_classroom.py
 def test_a_student_who_logged_in_works_in_a_dojo_of_their_own(
     tab: Any, guarded: Server, common_server: Server, provider: Provider
 ) -> None:
