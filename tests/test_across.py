@@ -275,6 +275,7 @@ def test_a_saved_policy_weighs_as_before_to_half_precision(tmp_path: Path) -> No
     assert load(tmp_path / "nothing") is None
 
 
+@pytest.mark.thorough  # the agents that begin with a line: below
 def test_perfllm_begins_with_moves_of_other_kernels_lines() -> None:
     policy = shipped("snitch")
     assert policy is not None and policy.examples and shipped("cpu") is None

@@ -104,6 +104,7 @@ def samples() -> list[Sampled]:
     return made
 
 
+@pytest.mark.thorough  # learning; what a model says and keeps is tried below
 def test_a_model_of_some_kernels_ranks_the_programs_of_another(samples):
     found = held_out(samples)
     assert set(found) == set(TINY)

@@ -28,6 +28,7 @@ def test_nothing_is_imported_from_the_checkout(installed: Installed) -> None:
         installed.run("python", "-c", f"open({str(ROOT / 'pyproject.toml')!r})")
 
 
+@pytest.mark.thorough  # test_packages.py plays on the command line of the same wheel
 def test_it_plays_teaches_exports_searches_and_measures_with_its_own_modules(installed: Installed) -> None:
     assert installed.run("dojo", "--version").startswith("dojo ")
     played, lessons, exported, tuned, timed, emulated, benched = said(

@@ -141,6 +141,7 @@ def test_a_test_that_may_fail_once_is_run_again_and_that_is_told(run: Run) -> No
     assert "RERUN" in told and "test_passes_when_run_again" in told
 
 
+@pytest.mark.thorough  # nobody asks for one here
 def test_pytest_xdist_runs_them_where_another_distribution_is_asked(run: Run) -> None:
     status, told = run("-p", "xdist", "-n", "1", "--dist=load", test_some=SOME)
     assert status == pytest.ExitCode.TESTS_FAILED and "1 worker [15 items]" in told and "11 passed" in told, (

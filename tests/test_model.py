@@ -92,6 +92,7 @@ def test_short_sums_one_after_the_other_overlap_and_a_long_one_waits_for_itself(
     assert {block.cycles for block in long.blocks if block.loop} == {4}
 
 
+@pytest.mark.thorough  # cycles of a line: above; the instruction: test_crossed.py
 @pytest.mark.parametrize(
     ("name", "times"), [("rv64gcv-128", 6), pytest.param("rv64gcv-256", 3.5, marks=pytest.mark.soak)]
 )

@@ -9,6 +9,7 @@ from dojo_core.program.codes import Code
 from tests import mutate
 
 
+@pytest.mark.thorough  # what make mutate goes over, and what it calls: below
 def test_some_conditions_switched_off_are_noticed(capsys):
     """In forks of this process, which has imported what they import besides."""
     assert mutate.main(["--sample", "1", "--seed", "7", "--walks", "3"]) == 0

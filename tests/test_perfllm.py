@@ -124,15 +124,24 @@ def test_plain_q_learning_takes_the_stop_action_with_the_higher_sum():
     assert poor == pytest.approx(0.1 + 0.9 * 4.0, abs=0.3)
 
 
+TECHNIQUES = [
+    {"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
+    {"replay": False, "environments": 7}, {"tightened": False}, {"tried": False},
+    {"tightened": False, "tried": False},
+]  # fmt: skip
 WITHOUT = pytest.mark.parametrize(
-    "off",
-    [{"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
-     {"replay": False, "environments": 7}, {"tightened": False}, {"tried": False},
-     {"tightened": False, "tried": False}],
-    ids=lambda off: " ".join(name for name in off if name != "environments"),
-)  # fmt: skip
+    "off", TECHNIQUES, ids=lambda off: " ".join(name for name in off if name != "environments")
+)
 
 
+# One that cannot be switched off shows beside another that is; make thorough has each by itself.
+@pytest.mark.parametrize("pair", [(0, 1), (2, 3), (4, 5), (6, 2)])
+def test_techniques_can_be_switched_off_two_at_a_time(pair):
+    off = {name: value for number in pair for name, value in TECHNIQUES[number].items()}
+    assert way(learned(replace(KNOWN, rate=1e-2, **off), steps=80)) == ["start", "poor", "best"]
+
+
+@pytest.mark.thorough
 @WITHOUT
 def test_each_technique_can_be_switched_off(off):
     assert way(learned(replace(KNOWN, rate=1e-2, **off), steps=80)) == ["start", "poor", "best"]
@@ -248,6 +257,7 @@ def test_a_target_looks_ahead_through_actions_that_were_tried(double):
     assert float(learner._targets([here])[0]) == pytest.approx(-100.0 + later)
 
 
+@pytest.mark.thorough  # what a target is, action by action: below
 def test_guesses_do_not_grow_without_an_end():
     """Two positions with ways back and forth, 30 actions each of which two were tried, rewards of 1."""
     worst = {}
