@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import BESIDE
 from tests.goldens import ROOT
 from tests.thorough import one_of
 
@@ -147,6 +148,24 @@ def test_pytest_xdist_runs_them_where_another_distribution_is_asked(run: Run) ->
     assert status == pytest.ExitCode.TESTS_FAILED and "1 worker [15 items]" in told and "11 passed" in told, (
         told
     )
+
+
+ALONE = """\
+import os, pytest
+
+@pytest.mark.xdist_group("alone")
+@pytest.mark.parametrize("number", range(2))
+def test_alone(number):
+    assert os.nice(0) == {priority}
+"""
+
+
+def test_what_one_process_does_alone_goes_first(run: Run) -> None:
+    alone, lower = (ALONE.format(priority=min(os.nice(0) + less, 19)) for less in (0, BESIDE))
+    status, told = run(
+        *TWO, test_alone=alone, test_more=lower.replace('@pytest.mark.xdist_group("alone")', "")
+    )
+    assert status == pytest.ExitCode.OK and "4 passed" in told, told
 
 
 SLOW = """\

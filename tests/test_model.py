@@ -81,6 +81,7 @@ ROWS = "kernel k\nin a, b\nout c\na f32 [{0}, {1}] heap\nb f32 [{1}] heap\nc f32
 SUMS = ROWS + "{0} c[{{0}}] = 0\n{0} {1} c[{{0}}] += a[{{0}},{{1}}]*b[{{1}}]\n"
 
 
+@pytest.mark.thorough  # of a line, and of its start: above
 def test_short_sums_one_after_the_other_overlap_and_a_long_one_waits_for_itself():
     processor = needs_model("armv8.4-a")
     short, long = (

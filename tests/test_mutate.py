@@ -22,7 +22,7 @@ def test_each_condition_of_several_terms_is_switched_off_term_by_term():
 
 
 def test_every_mutant_differs_and_compiles():
-    for site in mutate.sites()[::25]:
+    for site in mutate.sites()[::60]:
         compile(mutate.mutated(site), site.file, "exec")
 
 
@@ -57,6 +57,7 @@ def test_rows_that_make_test_leaves_out_are_left_out_and_those_with_a_name_are_n
     assert seen == [(1, 2), (3, 4)]
 
 
+@pytest.mark.thorough  # make mutate as a whole, as above
 def test_tests_that_cannot_be_called_notice_nothing(monkeypatch, capsys):
     monkeypatch.setattr(mutate, "checks", lambda module: 1 / 0)
     assert mutate.main(["--sample", "1", "--walks", "0"]) == 2

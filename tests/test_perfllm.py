@@ -542,6 +542,7 @@ def test_a_finished_run_is_not_run_again_but_with_again(whole):
         training(folder, embed=other)
 
 
+@pytest.mark.thorough  # a run that was killed, stopped or finished: above and below
 def test_begun_anew_nothing_of_the_run_before_is_left(whole, tmp_path):
     folder, _ = whole
     copied = tmp_path / "run"

@@ -328,7 +328,7 @@ def walked(seed: int, length: int, others: int, compared: int = 8) -> tuple[Prog
 
 
 # Some of the walks lead to programs that take the oracle as long as all the others together.
-@pytest.mark.parametrize("seed", one_of(2, sample(range(18), few=10, but=(1, 2, 3, 6, 7))))
+@pytest.mark.parametrize("seed", one_of(3, sample(range(18), few=10, but=(1, 2, 3, 6, 7))))
 def test_a_random_walk_keeps_the_meaning(seed):
     """Each move's outputs by the oracle, text, inverse; a sample of the other legal moves; the lists."""
     walked(seed, 10 + seed % 4 * 10, 3)
@@ -364,10 +364,11 @@ def test_a_one_pass_rewrite_of_chains_that_write_over_their_arrays_keeps_the_mea
     assert all(tally.judged[name] > 4 for name in ("expand_moment", "online_rescale")), tally.judged
 
 
-def test_what_takes_a_temporary_away_keeps_the_meaning():
+@pytest.mark.parametrize("seeds", [range(50, 100), pytest.param(range(120), marks=pytest.mark.thorough)])
+def test_what_takes_a_temporary_away_keeps_the_meaning(seeds):
     """Where it is an output too, read elsewhere, or read by the operation that writes it."""
     tally = Tally()
-    for seed in range(120):
+    for seed in seeds:
         rng = random.Random(f"temporaries {seed}")
         program, rules = start_at_temporaries(rng)
         here = context(program, rules.target, rules.policy)

@@ -37,6 +37,7 @@ def join(page: Any, link: str, name: str) -> None:
     page.wait_for_selector("h2 >> text=For you")
 
 
+@pytest.mark.thorough  # test_classes.py; a shorter way through the pages: below
 def test_a_teacher_sees_what_students_play_and_students_see_their_own(tab: Any, server: Server) -> None:
     link = make_class(tab, server)
     tab.get_by_label("Link for the teacher").wait_for()
@@ -128,7 +129,6 @@ def test_on_a_projector_nothing_is_left_but_the_board_until_it_is_left(small_boa
     assert abs(row.bounding_box()["height"] - before) < 1
 
 
-@pytest.mark.thorough  # test_classes_elsewhere.py; the pages: above
 def test_a_dojo_of_ones_own_tells_the_teachers(tab: Any, server: Server) -> None:
     """Here both are one server by two names; they speak over a socket all the same."""
     link = make_class(tab, server)

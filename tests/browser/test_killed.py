@@ -27,6 +27,8 @@ from tests.browser.wire import Wire
 from tests.test_packages import laid_out, package
 
 OWN_SERVER = True  # it is killed
+# What is kept whoever is killed: test_records.py, test_service.py; what ends with it: test_measure.py.
+pytestmark = pytest.mark.thorough
 
 
 @dataclass
@@ -144,7 +146,6 @@ def test_a_program_that_crashed_twice_is_not_run_again_after_a_restart(server: A
         assert "SIGSEGV" in result[1]
 
 
-@pytest.mark.thorough  # test_packages.py
 @pytest.mark.usefixtures("left")
 def test_packages_that_came_meanwhile_play_or_are_told(tab: Any, server: Any) -> None:
     tab.goto(server.url)

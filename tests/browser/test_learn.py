@@ -17,7 +17,7 @@ from tests.browser.playing import Way, apply, expect, open_means, play, until_it
 PLAYED = [
     pytest.param("02-fusion", slice(0, 2), id="a question and a refusal"),
     pytest.param("05-tiling", slice(2, 3), id="a measured goal", marks=pytest.mark.thorough),
-    pytest.param("05-tiling", slice(6, 7), id="the end"),
+    pytest.param("05-tiling", slice(6, 7), id="the end", marks=pytest.mark.thorough),
     *(
         pytest.param(file.stem, slice(0, None), id=file.stem, marks=pytest.mark.soak)
         for file in sorted(LESSONS_FOLDER.glob("[0-9]*.md"))
@@ -158,6 +158,7 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
     expect(tab.locator(".learn")).to_have_count(0)
 
 
+@pytest.mark.thorough  # a press while another page comes: above
 def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way, server: Any) -> None:
     open_step(tab, server, "one-line-one-loop")
     with way.slow():

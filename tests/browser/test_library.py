@@ -20,6 +20,7 @@ from tests.test_comparing import SPEC, comparisons, until
 from tests.test_library import record
 
 OWN_SERVER = True  # records are put into its data
+pytestmark = pytest.mark.thorough  # test_library.py, test_exchange.py, test_comparing.py
 
 XSS = "<img src=x onerror=window.hit=1>**bold**"
 
@@ -78,7 +79,6 @@ def test_a_record_is_opened_on_the_board_and_deleting_is_undone(library: Any) ->
     page.wait_for_selector(".dojo-bar .game >> text=softmax 96x32")
 
 
-@pytest.mark.thorough  # test_exchange.py has the files, test_library.py the page
 def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, tmp_path: Path) -> None:
     page = library
     game = Game.new(kernels.get("softmax").program((96, 32)), "softmax", "96x32", title=XSS)
@@ -110,7 +110,6 @@ def test_what_is_imported_is_a_claim_and_a_broken_file_a_sentence(library: Any, 
     page.get_by_placeholder("Title, kernel or player").wait_for()
 
 
-@pytest.mark.thorough  # test_comparing.py; a study is saved by a press in test_watch.py
 def test_a_comparison_that_is_kept_becomes_a_study(tab: Any, server: Any) -> None:
     start = kernels.get("softmax").program((96, 32)).text
     kept = comparisons(server.home / "comparisons").start(replace(SPEC, start=start))
