@@ -562,6 +562,7 @@ def test_a_trained_network_plays_a_kernel_it_never_saw(whole):
     assert told["best"] == min(told["seconds"]) <= told["start"]
 
 
+@pytest.mark.thorough  # a run that is killed goes on: above; that is stopped: test_agents.py
 def test_pausing_and_stopping(tmp_path):
     made = training(tmp_path)
     told = []
@@ -605,6 +606,7 @@ def test_training_on_this_machine_fills_its_memory_from_records(home):
     assert recorded["transitions"] >= 1
 
 
+@pytest.mark.thorough  # test_a_trained_network_plays_a_kernel_it_never_saw; how words are read: below
 def test_what_was_learned_plays_other_kernels(home):
     run = str(home / "run")
     dojo("train", "softmax", "--shape", "8x32", "--count", "--budget", "12", *QUICK, "--out", run)

@@ -29,7 +29,7 @@ from tests import compiled, oracle, sanitized
 from tests.ends import End, differences, sanitizers_complaint
 from tests.programs import SMALL, programs, storage_steps
 from tests.temporaries import TAKING
-from tests.thorough import covering, group, one_of
+from tests.thorough import one_of
 from tests.walks import (
     KERNELS,
     ONE_PASS,
@@ -336,7 +336,7 @@ def test_a_random_walk_keeps_the_meaning(seed):
 
 # The longer a walk, the longer the programs that the oracle runs: make soak goes on where make test ends.
 @pytest.mark.parametrize(("length", "others"), [(5, 1), pytest.param(15, 3, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("name", covering(KERNELS, group))
+@pytest.mark.parametrize("name", one_of(3, KERNELS))
 def test_a_walk_from_a_kernel_keeps_the_meaning(name, length, others):
     program = kernels.get(name).program(KERNELS[name])
     rng = random.Random(name)
