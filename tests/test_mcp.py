@@ -231,7 +231,7 @@ def test_over_stdio_one_sends_nonsense_and_then_plays(tmp_path: Path, line: bool
     connection: the client reads standard output as the protocol alone.
 
     It plays two moves, or to the end of a recorded line and measures. What it comes to there is the line's
-    very program, whatever a clock beside other processes says of the two: ``python -m benchmarks.mcp`` compares.
+    very program, whatever a clock beside other processes says of it: ``benchmarks/mcp.py`` compares times.
     """
     started = StdioServerParameters(
         command=sys.executable,
