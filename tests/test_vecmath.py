@@ -131,7 +131,11 @@ def arguments(element):
 SINGLE = [(name, function) for name in ("f32", "f64") for function in OTHERS]
 
 
-@pytest.mark.parametrize(("name", "function"), covering([*itertools.product(TYPES, UNARY), *SINGLE]))
+# Every function of each element once, and every width.
+FACETS = (lambda row: (row[0].partition("x")[0], row[1]), lambda row: row[0])
+
+
+@pytest.mark.parametrize(("name", "function"), covering([*itertools.product(TYPES, UNARY), *SINGLE], *FACETS))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_stated_bound_holds_everywhere(name, function):
     element = TYPES[name][0]
@@ -152,7 +156,7 @@ def test_the_stated_bound_holds_everywhere(name, function):
     assert excess[worst] <= denormal, (x[finite][worst], got[finite][worst], error[worst])
 
 
-@pytest.mark.parametrize(("name", "function"), covering(itertools.product(TYPES, EXACT)))
+@pytest.mark.parametrize(("name", "function"), covering(itertools.product(TYPES, EXACT), *FACETS))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_exact_functions_are_exact(name, function):
     x = arguments(TYPES[name][0])
