@@ -422,6 +422,7 @@ def test_each_start_and_positions_after_a_handful_of_moves_compute_what_it_means
     agree(found, start)
 
 
+@pytest.mark.thorough  # of the walks that make thorough compiles: above
 def test_the_walks_meet_every_mark_and_place():
     names = {n for name, shape in TINY.items() for n in walk(kernels.get(name).program(shape), 0)[1]}
     assert {"unroll", "parallelize", "vectorize", "prefetch", "set_location", "split_reduction"} <= names

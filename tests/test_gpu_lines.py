@@ -23,7 +23,7 @@ from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
 from tests.emulated import ORDERS, barriers_met, code_of, emulate
 from tests.goldens import FOLDER
-from tests.thorough import covering, group
+from tests.thorough import covering, group, one_of
 from tests.tiny import TINY
 
 LINES = recorded_lines("cuda")
@@ -130,7 +130,7 @@ FEW = ("matmul", "swiglu", "layernorm_long", "batchnorm")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in FEW else pytest.mark.soak) for name in LINES if name in BARRIERS],
+    one_of(2, (pytest.param(n, marks=() if n in FEW else pytest.mark.soak) for n in LINES if n in BARRIERS)),
 )
 def test_no_barrier_can_be_spared(name):
     """With any of them taken away, some order of threads goes wrong, where nothing makes up for it."""

@@ -37,6 +37,7 @@ def backend():
     from benchmarks.kernelbench import Row, _as_near, needs, ran, run_all, scaled, table
 
 
+@pytest.mark.thorough  # slow to ask; what a problem is, and its rows: the others
 def test_the_largest_size_is_halved_until_a_problem_fits():
     names, halvings = scaled(SOURCE, 1.0, 48.0)
     # 1024 to 512, then both numbers that are 512: 4 x 256 x 2048 floats, in and out, are 17 MB.

@@ -358,6 +358,7 @@ def test_it_plays_a_gpu_as_it_plays_any_target():
     assert start.current.program == events[-1].best.program
 
 
+@pytest.mark.thorough  # a GPU as any target: above; its runs: below
 def test_it_plays_as_every_agent_does():
     first, again = played(), played()
     assert [(e.line, e.measurement.seconds) for e in first] == [

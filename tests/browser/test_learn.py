@@ -101,6 +101,7 @@ def test_a_lesson_is_played_from_step_to_step(
     ).wait_for()
 
 
+@pytest.mark.thorough  # test_tutoring.py; a question and a refusal: above
 def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(learn: Any) -> None:
     learn.locator("[data-step='one-loop-for-both']").click()
     learn.wait_for_selector(".row[data-move]")
@@ -172,6 +173,7 @@ def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way
     tab.wait_for_selector("[data-lesson] .card-title")
 
 
+@pytest.mark.thorough  # test_school.py
 def test_a_word_is_explained_where_it_stands(learn: Any) -> None:
     learn.locator("[data-step='one-line-one-loop']").click()
     learn.click("button.term >> text=scope")
