@@ -314,7 +314,7 @@ def test_kinds_are_weighed_by_how_often_they_stand_in_good_lines() -> None:
 
 
 def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    plan = Plan((("mul", "2x4"), ("add", "2x4")), "snitch", blind=16, guided=8, rounds=1)
+    plan = Plan((("mul", "2x4"), ("add", "2x4")), "snitch", blind=8, guided=4, rounds=1)
     whole = [json.dumps(e) for e in Loop(plan, CountTiming(), tmp_path / "whole").events()]
     killed = Loop(plan, CountTiming(), tmp_path / "killed").events()
     first = [json.dumps(next(killed)) for _ in range(2)]
