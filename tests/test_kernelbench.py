@@ -6,6 +6,8 @@ import re
 import pytest
 import torch
 
+pytestmark = pytest.mark.thorough  # of what measures the product, in benchmarks/, and not of the product
+
 SOURCE = """
 import torch
 from torch import nn
@@ -37,7 +39,6 @@ def backend():
     from benchmarks.kernelbench import Row, _as_near, needs, ran, run_all, scaled, table
 
 
-@pytest.mark.thorough  # slow to ask; what a problem is, and its rows: the others
 def test_the_largest_size_is_halved_until_a_problem_fits():
     names, halvings = scaled(SOURCE, 1.0, 48.0)
     # 1024 to 512, then both numbers that are 512: 4 x 256 x 2048 floats, in and out, are 17 MB.
