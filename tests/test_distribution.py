@@ -52,7 +52,7 @@ def test_it_plays_teaches_exports_searches_and_measures_with_its_own_modules(ins
     assert "C by hand" in benched.out, benched  # whose script ships, and says that it has this shape not
 
 
-@pytest.mark.thorough  # browser/test_safety.py; of what is installed, the command line above
+@pytest.mark.thorough  # browser/test_safety.py; what is installed plays: test_packages.py
 def test_the_app_answers_with_its_own_settings(installed: Installed) -> None:
     port = free_port()
     app = subprocess.Popen(
