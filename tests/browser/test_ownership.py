@@ -125,7 +125,7 @@ def test_a_shared_link_brings_the_line_to_another_visitor(
     ground = "(e) => getComputedStyle(e).backgroundColor"  # the dialogue has the theme of the page
     assert board.eval_on_selector(".dojo-share", ground) == board.eval_on_selector(".stApp", ground)
     board.emulate_media(color_scheme="light")
-    shared = board.get_by_label("Link").input_value()
+    shared = board.get_by_role("textbox", name="Link").input_value()
     assert shared.startswith(f"{common_server.other_url}/?g=1.") and len(shared) < 300
     watching = board.get_by_label("For watching").input_value()  # the game itself, as its address has it
     assert game_in(board) and watching == f"{common_server.other_url}/?g={game_in(board)}"
