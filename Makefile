@@ -1,8 +1,9 @@
 # make play    the app, on http://127.0.0.1:8501, without what learns, tests and measures elsewhere
 # make run     the app with all that it can do
 # make setup   a virtual environment with everything pinned in requirements.txt, and the native modules
-# make test    ruff, mypy and the tests
-# make soak    the tests that make test plays a sample of: every lesson in the browser, every move of every line dropped
+# make test    ruff, mypy and the tests, less those of make thorough
+# make thorough  the tests that see what make test saw on more kernels, targets and seeds, or from further away
+# make soak    the tests that both play a sample of: every lesson in the browser, every move of every line dropped
 # make prove SECONDS=600   random legal walks, each position judged by the exact oracle, for as long as asked
 # make mutate  switches off each legality condition by itself: the tests or the oracle must notice; docs/mutation.md
 # make perft   counts of lines of legal moves beside their goldens; GOLDENS=--update-goldens writes these anew
@@ -35,7 +36,7 @@ AGAINST ?= --against all
 READY ?= 240
 TVM_SECONDS ?= 60
 
-.PHONY: setup play run test soak recordings prove perft arm64 fuzz bench benchmark mutate benchmark-app screens studies looks
+.PHONY: setup play run test thorough soak recordings prove perft arm64 fuzz bench benchmark mutate benchmark-app screens studies looks
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.requirements $(VENV)/.project
@@ -73,14 +74,17 @@ run: setup
 	$(BIN)/dojo app
 
 # Hundreds of processes start: what they import is compiled once, even where a shell says that nothing be kept.
-test soak mutate: export PYTHONDONTWRITEBYTECODE =
+test thorough soak mutate: export PYTHONDONTWRITEBYTECODE =
 
 # Types are checked beside the tests, with what these leave of the processors and a little more: not after them.
 test: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	@mkdir -p build; nice -n 10 $(BIN)/python -m mypy >build/mypy.txt 2>&1 & types=$$!; \
-	  $(BIN)/python -m pytest; tested=$$?; wait $$types; typed=$$?; cat build/mypy.txt; exit $$((tested | typed))
+	  $(BIN)/python -m pytest -m 'not soak and not thorough'; tested=$$?; wait $$types; typed=$$?; cat build/mypy.txt; exit $$((tested | typed))
+
+thorough: setup
+	$(BIN)/python -m pytest -m 'thorough and not soak'
 
 soak: setup
 	$(BIN)/python -m pytest -m soak

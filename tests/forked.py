@@ -3,7 +3,8 @@
 Processes that start anew import and collect all of it each; forks share it, and its memory. Each is told a
 test and the one after it, whose fixtures it keeps, and answers with one message when the first has ended. A
 file is one process's, as what its tests share is made once, and so are tests marked with the same
-``xdist_group``. One that has nothing left takes half of what another has not begun of its file.
+``xdist_group``. One that has nothing left takes half of what another has not begun of its file. What one
+process must do alone ends last, so that the others let it go first where they want the same processor.
 
 ``--numprocesses`` (``-n``) says how many; 0: none. The option is pytest-xdist's, which runs the tests in its
 own way where Linux is not, as a fork of what has threads may hang there, and with another ``--dist`` than
@@ -33,6 +34,7 @@ import pytest
 
 PROCESSES = pytest.StashKey[int]()
 PATIENCE = 30  # seconds for fixtures to end in a process that is interrupted
+BESIDE = 5  # by how much the priority is lower of a process that does not begin with what it must do alone
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -301,6 +303,8 @@ def work(
     signal.signal(signal.SIGINT, interrupted)
     try:
         running = connection.recv()
+        if running is not None and not session.items[running].get_closest_marker("xdist_group"):
+            os.nice(BESIDE)
         while running is not None and not session.shouldfail and not session.shouldstop:
             following = connection.recv()
             after = None if following is None else session.items[following]

@@ -420,7 +420,7 @@ def checks(module: ModuleType) -> Iterator[tuple[str, Callable[[], object]]]:
             argument = mark.args[0]
             words = argument.replace(" ", "").split(",") if isinstance(argument, str) else list(argument)
             names += words
-            rows.append([_values(row, len(words)) for row in mark.args[1] if not _in_soak(row)])
+            rows.append([_values(row, len(words)) for row in mark.args[1] if not _left_out(row)])
         slow = hasattr(function, "hypothesis") or "walk" in name or "damaged" in name
         if slow or set(inspect.signature(function).parameters) - set(names):
             continue
@@ -439,8 +439,9 @@ def _values(row: Any, count: int) -> tuple:
     return tuple(row) if count > 1 else (row,)
 
 
-def _in_soak(row: Any) -> bool:
-    return isinstance(row, ParameterSet) and any(mark.name == "soak" for mark in row.marks)
+def _left_out(row: Any) -> bool:
+    """Of make test, which is to notice what is switched off."""
+    return isinstance(row, ParameterSet) and any(mark.name in ("soak", "thorough") for mark in row.marks)
 
 
 def verdict(walks: int) -> dict[str, str]:

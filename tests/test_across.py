@@ -275,6 +275,7 @@ def test_a_saved_policy_weighs_as_before_to_half_precision(tmp_path: Path) -> No
     assert load(tmp_path / "nothing") is None
 
 
+@pytest.mark.thorough  # the agents that begin with a line: below
 def test_perfllm_begins_with_moves_of_other_kernels_lines() -> None:
     policy = shipped("snitch")
     assert policy is not None and policy.examples and shipped("cpu") is None
@@ -313,7 +314,7 @@ def test_kinds_are_weighed_by_how_often_they_stand_in_good_lines() -> None:
 
 
 def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    plan = Plan((("mul", "2x4"), ("add", "2x4")), "snitch", blind=16, guided=8, rounds=1)
+    plan = Plan((("mul", "2x4"), ("add", "2x4")), "snitch", blind=8, guided=4, rounds=1)
     whole = [json.dumps(e) for e in Loop(plan, CountTiming(), tmp_path / "whole").events()]
     killed = Loop(plan, CountTiming(), tmp_path / "killed").events()
     first = [json.dumps(next(killed)) for _ in range(2)]

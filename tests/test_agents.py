@@ -26,6 +26,7 @@ from dojo_core.targets.cpu.measurer import Measurer
 from dojo_core.targets.registry import backend
 from tests import oracle
 from tests.homes import with_objects
+from tests.thorough import covering
 
 pytestmark = pytest.mark.usefixtures("kept_workers")
 
@@ -52,7 +53,16 @@ def whole(name: str) -> list[Event]:
 LEARN_NOTHING = [name for name in AGENTS if not name.startswith("perfllm")]  # the others: test_perfllm.py
 
 
-@pytest.mark.parametrize("name", LEARN_NOTHING)
+def method(agent: str) -> str:
+    return agent.partition("-")[0]
+
+
+def neighbours(agent: str) -> str:
+    """What a search's next programs are: those a move away, or lines with a move changed."""
+    return agent.partition("-")[2]
+
+
+@pytest.mark.parametrize("name", covering(LEARN_NOTHING, method, neighbours))
 def test_the_same_seed_and_times_give_the_same_run(name):
     def once(seed: int = 0) -> list[Event]:
         return played(name, 8, seed, game("reducemean", (8, 16)))
@@ -64,7 +74,9 @@ def test_the_same_seed_and_times_give_the_same_run(name):
         assert [told(e) for e in once(seed=1)] != [told(e) for e in first]
 
 
-@pytest.mark.parametrize("name", [name for name in LEARN_NOTHING if "-" in name])
+@pytest.mark.parametrize(
+    "name", covering((name for name in LEARN_NOTHING if "-" in name), method, neighbours)
+)
 def test_a_search_spends_its_budget_and_ends_with_its_best(name):
     events = whole(name)
     searched = [e for e in events if not e.final]

@@ -245,6 +245,7 @@ def test_serve_says_what_it_serves() -> None:
 # ---------------------------------------------------------------------- drawn requests
 
 
+@pytest.mark.thorough  # benchmarks/api_fuzz.py; the faults one by one: above
 def test_drawn_requests_get_answers_that_are_described(program: Api) -> None:
     """A few of schemathesis for each operation; benchmarks/api_fuzz.py goes on for as long as one likes."""
     described = copy.deepcopy(program.description)

@@ -473,6 +473,7 @@ def test_a_library_that_is_not_there_is_missing_wherever_it_is_imported(scripts,
     assert row.status == "missing" and "DOJO_BENCH_PYTHON" in row.message
 
 
+@pytest.mark.thorough  # one that hangs before its first: above
 def test_a_baseline_that_hangs_in_a_round_keeps_the_rest(scripts, monkeypatch):
     monkeypatch.setattr(rounds, "ROUND_SECONDS", 5.0)
     against = ("--against", "hangs_later", "--against", "right")

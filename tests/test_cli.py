@@ -22,6 +22,7 @@ from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.codegen import generate
 from dojo_core.version import version
 from tests.homes import with_objects
+from tests.thorough import one_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("kept_workers")
@@ -322,6 +323,7 @@ def test_time_measures_a_position_and_its_moves(home):
     assert (home / "records.sqlite").exists()
 
 
+@pytest.mark.thorough  # test_bench.py; test_comparison.py from the command line
 def test_bench_takes_our_line_and_a_baseline_in_rounds():
     words = ("softmax", "--shape", "8x32", "--line", "a.line", "--rounds", "2")
     table = dojo("bench", *words, "--against", "torch", "--json", "b.json").stdout
@@ -463,18 +465,18 @@ def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
     assert measured() >= 2
 
 
-def test_a_reader_that_leaves_early_is_no_error():
-    for words in (["moves", "softmax", "--json"], ["show", "softmax", "--code"]):
-        listing = subprocess.Popen(
-            [sys.executable, "-m", "dojo_core.cli", *words],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert listing.stdout is not None and listing.stderr is not None
-        listing.stdout.close()
-        assert listing.stderr.read() == b""
-        assert listing.wait(300) == 0
+@pytest.mark.parametrize("words", one_of(2, [["moves", "softmax", "--json"], ["show", "softmax", "--code"]]))
+def test_a_reader_that_leaves_early_is_no_error(words):
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "dojo_core.cli", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert listing.stdout is not None and listing.stderr is not None
+    listing.stdout.close()
+    assert listing.stderr.read() == b""
+    assert listing.wait(300) == 0
 
 
 def test_the_app_keeps_a_home_that_is_named_from_where_it_is_started(monkeypatch: pytest.MonkeyPatch) -> None:

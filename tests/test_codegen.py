@@ -27,6 +27,7 @@ from dojo_core.targets.cpu.codegen import STRICT, WRITTEN_OUT, generate
 from dojo_core.targets.cpu.processor import host, known
 from tests.compiled import PREAMBLE, load, random_inputs, run, run_program
 from tests.test_moves import kernel
+from tests.thorough import covering, group
 from tests.tiny import TINY
 
 # Vectors that every machine has: what is played must not depend on where the tests run.
@@ -412,7 +413,7 @@ def walk(start, seed: int):
 
 
 @pytest.mark.parametrize("seeds", [(0,), pytest.param((1, 2), marks=pytest.mark.soak)])
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", covering(TINY, group))
 def test_each_start_and_positions_after_a_handful_of_moves_compute_what_it_means(name, seeds):
     start = kernels.get(name).program(TINY[name])
     ends = [walk(start, seed)[0] for seed in seeds]
@@ -421,6 +422,7 @@ def test_each_start_and_positions_after_a_handful_of_moves_compute_what_it_means
     agree(found, start)
 
 
+@pytest.mark.thorough  # of the walks that make thorough compiles: above
 def test_the_walks_meet_every_mark_and_place():
     names = {n for name, shape in TINY.items() for n in walk(kernels.get(name).program(shape), 0)[1]}
     assert {"unroll", "parallelize", "vectorize", "prefetch", "set_location", "split_reduction"} <= names

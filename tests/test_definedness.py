@@ -16,6 +16,7 @@ from dojo_core.program.tree import Op, Program
 from dojo_core.program.validity import _buffer_accesses, _exit_read, definition_fault
 from tests import oracle
 from tests.programs import _Writer
+from tests.thorough import one_of
 
 
 def executed(program: Program) -> dict[object, tuple[int, ...]]:
@@ -77,7 +78,7 @@ def gone_through(program: Program) -> dict[object, tuple[int, ...]]:
 @pytest.mark.parametrize(
     "seeds", [range(120), pytest.param(range(120, 400), marks=pytest.mark.soak)], ids=["120", "280 more"]
 )
-@pytest.mark.parametrize("few", [definedness._FEW, 0], ids=["as they are", "cut"])
+@pytest.mark.parametrize("few", one_of(2, [definedness._FEW, 0]), ids=["as they are", "cut"])
 def test_it_agrees_with_an_execution(monkeypatch, few, seeds):
     """On random texts, of which many read what is not set."""
     monkeypatch.setattr(definedness, "_FEW", few)

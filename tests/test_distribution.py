@@ -28,6 +28,7 @@ def test_nothing_is_imported_from_the_checkout(installed: Installed) -> None:
         installed.run("python", "-c", f"open({str(ROOT / 'pyproject.toml')!r})")
 
 
+@pytest.mark.thorough  # test_packages.py plays on the command line of the same wheel
 def test_it_plays_teaches_exports_searches_and_measures_with_its_own_modules(installed: Installed) -> None:
     assert installed.run("dojo", "--version").startswith("dojo ")
     played, lessons, exported, tuned, timed, emulated, benched = said(
@@ -51,6 +52,7 @@ def test_it_plays_teaches_exports_searches_and_measures_with_its_own_modules(ins
     assert "C by hand" in benched.out, benched  # whose script ships, and says that it has this shape not
 
 
+@pytest.mark.thorough  # browser/test_safety.py; what is installed plays: test_packages.py
 def test_the_app_answers_with_its_own_settings(installed: Installed) -> None:
     port = free_port()
     app = subprocess.Popen(
@@ -82,6 +84,7 @@ def waited_for(url: str, app: subprocess.Popen[str]) -> urllib.request.addinfour
             time.sleep(0.2)
 
 
+@pytest.mark.thorough  # test_extras.py and test_train_page.py are without them
 def test_the_command_line_and_every_page_start_without_the_extras_and_show_what_ships(
     installed: Installed,
 ) -> None:
@@ -114,6 +117,7 @@ print(len(shipped()), len(recorded_lines()), len(open_school().lessons), documen
     assert "secrets.toml" in Path(page.strip()).read_text()
 
 
+@pytest.mark.thorough  # the wheel, above, is built from the same list
 def test_a_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
     script = f"from scikit_build_core.build import build_sdist; build_sdist({str(tmp_path)!r})"
     done(sys.executable, "-c", script)

@@ -95,6 +95,7 @@ def be_a_laptop(monkeypatch: pytest.MonkeyPatch, processor: Processor) -> None:
 TUNED = [(NARROW, "x86-64-v4", 64), pytest.param(WIDE, "x86-64-v2", 16, marks=pytest.mark.soak)]
 
 
+@pytest.mark.thorough  # records of a run, moves, lines and passes of the machine: below
 @pytest.mark.parametrize(("laptop", "claim", "bytes_"), TUNED)
 def test_tuning_plays_for_the_processor_that_a_worker_tells(
     cluster_of_workers, monkeypatch, tmp_path, laptop, claim, bytes_

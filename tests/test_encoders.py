@@ -298,6 +298,7 @@ def made(folder, kind: str, positions: int = 128):
     return str(folder)
 
 
+@pytest.mark.thorough  # its import takes as long as all our own encoder is tried for
 @pytest.mark.xdist_group("transformers")  # one process imports them
 @pytest.mark.parametrize(
     ("kind", "pooling"),
@@ -318,6 +319,7 @@ def test_any_model_of_transformers_reads_programs(tmp_path, monkeypatch, kind, p
     assert not torch.allclose(first(programs), embedded) and first.identity != embed.identity
 
 
+@pytest.mark.thorough  # its import takes as long as all our own encoder is tried for
 @pytest.mark.xdist_group("transformers")  # one process imports them
 def test_a_model_of_transformers_plays(tmp_path, monkeypatch):
     """Weights drawn at random say nothing that is a move: it is told so, and plays at random."""
@@ -343,6 +345,7 @@ def test_a_model_of_transformers_plays(tmp_path, monkeypatch):
         asked.ask([{"role": "user", "content": "heap " * 5000}], 3, 60.0, bool)
 
 
+@pytest.mark.thorough  # its import takes as long as all our own encoder is tried for
 @pytest.mark.xdist_group("transformers")  # one process imports them
 def test_minilm_is_the_package_that_carries_it(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
@@ -391,6 +394,7 @@ def _legal(trail):
     return legal_moves(trail.program, trail.target, trail.policy)
 
 
+@pytest.mark.thorough  # what the commands do is tried above, function by function
 def test_the_encoder_is_trained_and_probed_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DOJO_CACHE", str(tmp_path / "cache"))

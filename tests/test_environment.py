@@ -211,6 +211,7 @@ def test_the_bandit_learns_which_moves_pay():
     )  # streams and hardware loops: what a Snitch core is for
 
 
+@pytest.mark.thorough  # learning; what the environment says of each move is tried above
 def test_the_masked_policy_learns():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -22,6 +22,7 @@ from dojo_core.measure.exclusive import announcer, compiling, measuring, waiting
 from dojo_core.measure.measurement import Measurement
 from dojo_core.measure.records import Records
 from tests.homes import with_objects
+from tests.thorough import one_of
 
 pytestmark = pytest.mark.usefixtures("kept_workers")
 
@@ -191,7 +192,7 @@ def test_compilers_that_overlap_do_not_keep_a_measurement_out() -> None:
 # ------------------------------------------------------------------ a holder that is stopped
 
 
-@pytest.mark.parametrize("way", ["measuring", "compiling"])
+@pytest.mark.parametrize("way", one_of(2, ["measuring", "compiling"]))
 def test_a_stopped_holder_is_passed_over_and_asks_anew(folder: Path, said: list[str], way: str) -> None:
     with holder(way=way) as stopped:
         stopped.stop()

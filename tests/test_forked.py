@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import BESIDE
 from tests.goldens import ROOT
+from tests.thorough import one_of
 
 Run = Callable[..., tuple[int, str]]
 
@@ -140,11 +142,30 @@ def test_a_test_that_may_fail_once_is_run_again_and_that_is_told(run: Run) -> No
     assert "RERUN" in told and "test_passes_when_run_again" in told
 
 
+@pytest.mark.thorough  # nobody asks for one here
 def test_pytest_xdist_runs_them_where_another_distribution_is_asked(run: Run) -> None:
     status, told = run("-p", "xdist", "-n", "1", "--dist=load", test_some=SOME)
     assert status == pytest.ExitCode.TESTS_FAILED and "1 worker [15 items]" in told and "11 passed" in told, (
         told
     )
+
+
+ALONE = """\
+import os, pytest
+
+@pytest.mark.xdist_group("alone")
+@pytest.mark.parametrize("number", range(2))
+def test_alone(number):
+    assert os.nice(0) == {priority}
+"""
+
+
+def test_what_one_process_does_alone_goes_first(run: Run) -> None:
+    alone, lower = (ALONE.format(priority=min(os.nice(0) + less, 19)) for less in (0, BESIDE))
+    status, told = run(
+        *TWO, test_alone=alone, test_more=lower.replace('@pytest.mark.xdist_group("alone")', "")
+    )
+    assert status == pytest.ExitCode.OK and "4 passed" in told, told
 
 
 SLOW = """\
@@ -165,7 +186,7 @@ def test_hangs(number, server):
 """
 
 
-@pytest.mark.parametrize("all_of_them", [True, False], ids=["keyboard", "one process"])
+@pytest.mark.parametrize("all_of_them", one_of(2, [True, False]), ids=["keyboard", "one process"])
 def test_ctrl_c_ends_all_processes_and_their_fixtures(tmp_path: Path, all_of_them: bool) -> None:
     (tmp_path / "test_slow.py").write_text(SLOW)
     ran = subprocess.Popen(

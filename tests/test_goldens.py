@@ -53,6 +53,7 @@ def test_a_golden_that_differs_fails_with_the_difference_and_the_command_that_re
     assert file.read_text() == "1\n4\n8\n", "only the switch writes"
 
 
+@pytest.mark.thorough  # the difference and its command: above
 def test_the_switch_writes_what_differs_and_lists_it_also_where_tests_run_in_parallel(run, tmp_path):
     file = tmp_path / "golden" / "square.txt"
     status, told = run("-p", "tests.forked", "--numprocesses=1", "--dist=worksteal", "--update-goldens")

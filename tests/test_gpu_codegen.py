@@ -1,5 +1,6 @@
 """Generated CUDA and HIP: what it computes, in the emulator, and that each of its barriers is needed."""
 
+import itertools
 import random
 import re
 import shutil
@@ -23,6 +24,7 @@ from tests import walks
 from tests.compiled import random_inputs
 from tests.emulated import ORDERS, code_of, emulate
 from tests.gpu import TINY
+from tests.thorough import one_of
 
 PROGRAMS = Path(__file__).parent / "gpu_programs"
 NAMES = sorted(p.stem for p in PROGRAMS.glob("*.txt"))
@@ -44,8 +46,9 @@ def agree(program: Program, got: dict, inputs: dict, tolerance: float = 1e-4) ->
     return True
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dialect", ["cuda", "hip"])
+@pytest.mark.parametrize(
+    ("name", "dialect"), one_of(3, itertools.product([*NAMES[1:], NAMES[0]], ["cuda", "hip"]))
+)
 def test_what_is_generated_computes_what_the_program_says(name, dialect):
     program = program_named(name)
     inputs = random_inputs(program)
@@ -200,7 +203,7 @@ def test_loops_around_the_grid_are_launches():
     assert not fault and agree(program, got, inputs)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", one_of(3, range(6)))
 def test_random_gpu_programs_compute_what_they_say(seed):
     rng = random.Random(f"emulated {seed}")
     while True:
@@ -390,6 +393,7 @@ def test_what_is_streamed_computes_the_same():
     assert not fault and agree(program, got, inputs)
 
 
+@pytest.mark.thorough  # NVRTC takes them below, without a warning
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is missing: install the CUDA toolkit")
 def test_nvcc_takes_them_without_a_warning(tmp_path):
     """Each text as it is, all in one run: most of its time is the toolkit's own headers."""
@@ -405,7 +409,7 @@ def test_nvcc_takes_them_without_a_warning(tmp_path):
 
 
 @pytest.mark.skipif(not nvrtc(), reason="NVRTC is missing: pip install 'dojo[gpu]'")
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", one_of(3, COMPILED))
 def test_nvrtc_takes_it(name):
     assert build.compiled(
         code_of(parse((WRITTEN | MORE)[name]) if name not in NAMES else program_named(name)), "sm_90"
@@ -413,7 +417,7 @@ def test_nvrtc_takes_it(name):
 
 
 @pytest.mark.skipif(shutil.which("clang-19") is None, reason="clang-19 is missing: apt-get install clang-19")
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", one_of(3, COMPILED))
 def test_clang_takes_it_for_an_amd_gpu(name, tmp_path):
     source = tmp_path / "kernels.hip"
     mixed = MIXED.replace("4:b", "8:b").replace("2:g", "1:g").replace("*4", "*8")  # a wave of 64

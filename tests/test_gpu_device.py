@@ -364,6 +364,7 @@ def test_the_driver_is_called_and_its_faults_are_sentences(monkeypatch):
     assert driver.called[-1] == "cuDevicePrimaryCtxRelease_v2"
 
 
+@pytest.mark.thorough  # test_the_command_line_tunes_on_the_device has one
 def test_an_agent_tunes_on_the_device_unchanged(timed_gpu, monkeypatch, tmp_path):
     from agents.agent import Budget, Task, run
     from agents.players import AGENTS
@@ -415,6 +416,7 @@ def test_the_bench_the_board_and_the_command_line_measure_on_the_device(gpu, mon
     assert json.loads(shown.stdout)[0]["seconds"] > 0
 
 
+@pytest.mark.thorough  # PyTorch starts; what a row of a bench is: test_bench.py, of a GPU: above
 def test_a_bench_ends_in_time_and_tells_what_tensor_cores_may_do(gpu, monkeypatch):
     game = Game.new(kernels.get("matmul").program((16, 16, 16)), "matmul", "16x16x16", "cuda")
     torch = (sys.executable, "benchmarks/gpu/torch_stand_in.py")

@@ -23,6 +23,7 @@ from dojo_core.targets.hip import build as hip
 from tests.compiled import random_inputs
 from tests.emulated import ORDERS, barriers_met, code_of, emulate
 from tests.goldens import FOLDER
+from tests.thorough import covering, group, one_of
 from tests.tiny import TINY
 
 LINES = recorded_lines("cuda")
@@ -55,6 +56,11 @@ MET = {
 MADE_UP_FOR = {"batchnorm_moments": 2}
 
 
+def kind(name: str) -> str:
+    """What kind of kernel a line is for."""
+    return group(str(LINES[name].kernel))
+
+
 @cache
 def played(name: str, shape: str, target: str = "cuda") -> Program:
     """The end of a line."""
@@ -67,7 +73,7 @@ def played(name: str, shape: str, target: str = "cuda") -> Program:
     return game.current.program
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", covering(LINES, kind))
 def test_each_line_replays_to_its_golden_end(golden, name):
     program = played(name, LINES[name].shape)
     provenances = [node.provenance for node, _, _ in walk(program.body)]
@@ -108,7 +114,8 @@ LONG = ("batchnorm_moments", "matmul_tf32")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.soak if name in LONG else ()) for name in LINES]
+    "name",
+    covering((pytest.param(name, marks=pytest.mark.soak if name in LONG else ()) for name in LINES), kind),
 )
 def test_each_end_computes_what_its_kernel_is(name):
     shape = OTHERS.get(name) or SMALL[name]
@@ -123,7 +130,7 @@ FEW = ("matmul", "swiglu", "layernorm_long", "batchnorm")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in FEW else pytest.mark.soak) for name in LINES if name in BARRIERS],
+    one_of(2, (pytest.param(n, marks=() if n in FEW else pytest.mark.soak) for n in LINES if n in BARRIERS)),
 )
 def test_no_barrier_can_be_spared(name):
     """With any of them taken away, some order of threads goes wrong, where nothing makes up for it."""
@@ -143,6 +150,7 @@ def test_no_barrier_can_be_spared(name):
 
 # Each kernel's bench starts PyTorch: make soak tries two, as the script does. In the suite that process ends
 # at once (test_gpu_device.py has a bench beside PyTorch).
+@pytest.mark.thorough  # its parts are tried below and in test_gpu_device.py
 @pytest.mark.parametrize(
     ("names", "beside"),
     [(["rmsnorm"], False), pytest.param(["mul", "rmsnorm"], True, marks=pytest.mark.soak)],

@@ -13,6 +13,7 @@ from dojo_core.program.gpu import kernels as launches
 from dojo_core.program.tree import Program
 from tests.compiled import random_inputs
 from tests.emulated import ORDERS, code_of, emulate
+from tests.thorough import covering, group
 
 # Small, but such that tiles divide them and rows are worth a warp or a block.
 SHAPES = {
@@ -54,7 +55,8 @@ LIKE_OTHERS = ("mul", "relu", "log_softmax", "rmsnorm", "bmm", "gemv", "dot")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.soak if n in LIKE_OTHERS else ()) for n in SHAPES]
+    "name",
+    covering((pytest.param(n, marks=pytest.mark.soak if n in LIKE_OTHERS else ()) for n in SHAPES), group),
 )
 def test_what_the_pass_makes_is_mapped_and_right(name, few):
     program = played(name, SHAPES[name]).current.program

@@ -14,6 +14,7 @@ from dojo_core import kernels
 from dojo_core.program.dependence import Order, accesses, common_depth, meeting
 from dojo_core.program.tables import Indirect, Table
 from tests.programs import random_program
+from tests.thorough import covering, group, one_of
 from tests.tiny import TINY
 
 
@@ -114,7 +115,7 @@ LONG = (0, 1, 2, 5, 7, 10)
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(s, marks=pytest.mark.soak if s in LONG else ()) for s in range(12)]
+    "seed", one_of(3, (pytest.param(s, marks=pytest.mark.soak if s in LONG else ()) for s in range(12)))
 )
 def test_both_judges_agree_on_random_programs(seed):
     rng = random.Random(f"isl {seed}")
@@ -122,7 +123,7 @@ def test_both_judges_agree_on_random_programs(seed):
 
 
 @pytest.mark.parametrize("most", [20, pytest.param(80, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("name", kernels.names())
+@pytest.mark.parametrize("name", covering(kernels.names(), group))
 def test_both_judges_agree_on_the_kernels(name, most):
     kernel = kernels.get(name)
     program = kernel.program(kernel.shapes[0])

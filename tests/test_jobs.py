@@ -67,6 +67,7 @@ def written(jobs: Jobs, job: str) -> list[dict[str, object]]:
     return [line for line in lines if "event" in line]
 
 
+@pytest.mark.thorough  # as one is that is paused, stopped and killed: below
 def test_a_run_in_its_own_process_is_the_run_itself(jobs: Jobs) -> None:
     views: list[JobView] = []
     jobs._keep = lambda view: views.append(view)

@@ -6,6 +6,8 @@ import re
 import pytest
 import torch
 
+pytestmark = pytest.mark.thorough  # of what measures the product, in benchmarks/, and not of the product
+
 SOURCE = """
 import torch
 from torch import nn

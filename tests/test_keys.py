@@ -26,6 +26,7 @@ from tests.compiled import load, run, run_program
 from tests.crossed import run_emulated, with_tools
 from tests.emulated import emulate
 from tests.test_moves import kernel
+from tests.thorough import one_of
 
 ROWS, COLUMNS = 24, 32
 
@@ -90,7 +91,7 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize(("dtype", "key"), [("f32", "i64"), ("f64", "i128")])
+@pytest.mark.parametrize(("dtype", "key"), one_of(2, [("f32", "i64"), ("f64", "i128")]))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_one_pass_finds_what_numpy_finds_however_it_is_played(dtype, key):
     """Under strict, with ties, NaN and zeros of both signs: the order of an integer maximum is free."""
@@ -247,8 +248,9 @@ def test_a_gpu_finds_the_same_by_threads_and_by_warps(dialect, way, dtype, key):
     np.testing.assert_array_equal(got["v"], value)
 
 
-@pytest.mark.parametrize("dtype", ["f32", "u64"])
-@pytest.mark.parametrize("target", ["cuda", "hip"])
+@pytest.mark.parametrize(
+    ("target", "dtype"), one_of(2, [("cuda", "f32"), ("cuda", "u64"), ("hip", "u64"), ("hip", "f32")])
+)
 def test_the_compilers_of_gpus_take_keys(target, dtype):
     """NVRTC has none of the macros that compilers for CPUs define."""
     build = {"cuda": cuda, "hip": hip}[target]

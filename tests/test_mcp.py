@@ -225,12 +225,13 @@ def test_a_prompt_begins_a_game(seats: Seats) -> None:
 # ---------------------------------------------------------------------- over the wire
 
 
-def test_over_stdio_one_sends_nonsense_and_then_plays_to_the_end_of_the_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_over_stdio_one_sends_nonsense_and_then_plays(tmp_path: Path, line: bool) -> None:
     """The command as a client starts it, with the real clock. Whatever else is written there would end the
     connection: the client reads standard output as the protocol alone.
 
-    What the player comes to is the very program of the recorded line, whatever a clock beside other processes
-    says of the two: ``python -m benchmarks.mcp`` compares their times.
+    It plays two moves, or to the end of a recorded line and measures. What it comes to there is the line's
+    very program, whatever a clock beside other processes says of it: ``benchmarks/mcp.py`` compares times.
     """
     started = StdioServerParameters(
         command=sys.executable,
@@ -241,6 +242,11 @@ def test_over_stdio_one_sends_nonsense_and_then_plays_to_the_end_of_the_line(tmp
     async def played() -> None:
         async with Client(started, client_info=Implementation(name="over stdio", version="1")) as player:
             await confused(player)
+            if not line:
+                game = (await said(player, "open", kernel="relu", shape="8x32"))["game"]
+                played = await said(player, "play", game=game, moves=["split_scope y@1 8", "vectorize y@2"])
+                assert played["stopped"] is None and played["ply"] == 2
+                return
             game, measured = await plays(player)
             kept = Game.from_text((await player.read_resource(f"dojo://games/{game}")).contents[0].text)
         assert kept.current.program.hash == fast()[1]

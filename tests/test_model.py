@@ -26,6 +26,7 @@ from dojo_core.targets.cpu.processor import Processor, known
 from dojo_core.targets.registry import backend
 from tests.compiled import random_inputs
 from tests.crossed import with_tools
+from tests.thorough import one_of
 
 LISTING = {
     0x10: "mov x1, #0x0",
@@ -55,7 +56,7 @@ def needs_model(name: str) -> Processor:
     return processor
 
 
-@pytest.mark.parametrize("name", ["armv8.4-a", "rv64gcv-128"])
+@pytest.mark.parametrize("name", one_of(2, ["armv8.4-a", "rv64gcv-128"]))
 def test_a_line_takes_fewer_cycles_than_its_start(name):
     processor = needs_model(name)
     found, line = kernels.get("matmul"), recorded_lines()["matmul"]
@@ -80,6 +81,7 @@ ROWS = "kernel k\nin a, b\nout c\na f32 [{0}, {1}] heap\nb f32 [{1}] heap\nc f32
 SUMS = ROWS + "{0} c[{{0}}] = 0\n{0} {1} c[{{0}}] += a[{{0}},{{1}}]*b[{{1}}]\n"
 
 
+@pytest.mark.thorough  # of a line, and of its start: above
 def test_short_sums_one_after_the_other_overlap_and_a_long_one_waits_for_itself():
     processor = needs_model("armv8.4-a")
     short, long = (
@@ -91,6 +93,7 @@ def test_short_sums_one_after_the_other_overlap_and_a_long_one_waits_for_itself(
     assert {block.cycles for block in long.blocks if block.loop} == {4}
 
 
+@pytest.mark.thorough  # cycles of a line: above; the instruction: test_crossed.py
 @pytest.mark.parametrize(
     ("name", "times"), [("rv64gcv-128", 6), pytest.param("rv64gcv-256", 3.5, marks=pytest.mark.soak)]
 )

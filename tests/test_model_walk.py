@@ -21,6 +21,7 @@ BLOCK = re.compile(r"^```(python)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SLOWEST = "matmul_add_relu"
 
 
+@pytest.mark.thorough  # test_model_page.py, test_onnx_models.py
 def test_a_game_on_the_slowest_kernel_makes_the_model_faster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
 """Sums of f16 and bf16 are rounded after every term; how sums are judged that rounding moves far."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from dojo_core.program.interpret import interpret
 from dojo_core.program.physical import interpret_physical
 from dojo_core.targets.cpu.codegen import generate
 from tests.compiled import run_program
+from tests.thorough import covering
 
 ORDERED = {
     "stalls": ("y DTYPE [] heap", "y[] = 0\n4096 y[] += 1", 2048.0),
@@ -27,8 +30,7 @@ ORDERED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ORDERED)
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize(("dtype", "case"), covering(itertools.product(["f16", "bf16"], ORDERED)))
 def test_a_sum_of_halves_is_rounded_after_every_term(dtype, case):
     buffers, body, value = ORDERED[case]
     text = f"kernel k\nin x\nout y\nx DTYPE [4, 64] heap\n{buffers}\n{body}\n".replace("DTYPE", dtype)

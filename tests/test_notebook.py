@@ -254,6 +254,7 @@ def test_a_comparison_is_waited_for(tmp_path, monkeypatch):
 # ---------------------------------------------------------------- the lesson
 
 
+@pytest.mark.thorough  # what its cells call draws itself, above
 def test_the_notebook_on_softmax_runs(tmp_path, monkeypatch):
     path = ROOT / "docs" / "notebooks" / "softmax.ipynb"
     text = path.read_text(encoding="utf-8")

@@ -136,6 +136,7 @@ print(json.dumps([start, board, seconds, apply(shown.program, shown.move).text])
 """
 
 
+@pytest.mark.thorough  # in a process with a package of its own: the command line, above
 def test_a_package_plays_in_the_app(abacus: Installed) -> None:
     start, board, seconds, after = json.loads(abacus.run("python", "-c", IN_THE_APP, "abacus"))
     assert start["faults"] == []
@@ -257,6 +258,7 @@ def test_packages_that_are_no_good_cost_a_sentence_each(abacus: Installed, besid
     assert "(interface 0, here it is 1): update one of them." in tuned.err
 
 
+@pytest.mark.thorough  # the command line tells the same, above
 def test_the_start_screen_tells_of_packages_that_are_no_good(abacus: Installed, beside: Path) -> None:
     start, board, _, _ = json.loads(abacus.run("python", "-c", IN_THE_APP, "fails", PYTHONPATH=str(beside)))
     assert [

@@ -23,6 +23,7 @@ from dojo_core.targets.cpu.processor import known
 from tests import oracle
 from tests.compiled import random_inputs
 from tests.programs import SMALL, random_program
+from tests.thorough import covering, group, one_of
 from tests.tiny import TINY
 
 # The limits of one machine, so that the texts below hold on all.
@@ -422,7 +423,7 @@ def test_a_long_row_is_divided_by_looking_at_each_rest_once():
 
 
 @pytest.mark.parametrize("name", PASSES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", one_of(4, range(4)))
 def test_a_pass_keeps_the_meaning_of_any_program(name, seed):
     rng = random.Random(seed)
     for _ in range(6):
@@ -437,7 +438,7 @@ def test_a_pass_keeps_the_meaning_of_any_program(name, seed):
         assert storage_fault(result) is None and mark_fault(result, SMALL, policy) is None
 
 
-@pytest.mark.parametrize("kernel", TINY)
+@pytest.mark.parametrize("kernel", covering(TINY, group))
 def test_heuristic_keeps_what_each_kernel_computes(kernel):
     start = kernels.get(kernel).program(TINY[kernel])
     sketch = Sketch(context(start, SMALL, "algebraic"), most=500)
@@ -455,7 +456,7 @@ def agrees(start: Program, sketch: Sketch) -> None:
         assert np.allclose(found.ravel(), wanted[name].ravel(), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("kernel", kernels.names())
+@pytest.mark.parametrize("kernel", covering(kernels.names(), group))
 def test_heuristic_makes_vectors_or_threads_of_every_kernel(kernel):
     found = kernels.get(kernel)
     game = Game.new(found.program(found.shapes[0]), kernel, policy="algebraic")

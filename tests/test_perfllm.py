@@ -21,6 +21,7 @@ from agents.timing import CountTiming
 from agents.trail import Trail
 from dojo_core import kernels, legal_moves
 from dojo_core.game import Game
+from tests.thorough import one_of
 
 pytestmark = pytest.mark.usefixtures("kept_workers")
 
@@ -123,15 +124,24 @@ def test_plain_q_learning_takes_the_stop_action_with_the_higher_sum():
     assert poor == pytest.approx(0.1 + 0.9 * 4.0, abs=0.3)
 
 
+TECHNIQUES = [
+    {"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
+    {"replay": False, "environments": 7}, {"tightened": False}, {"tried": False},
+    {"tightened": False, "tried": False},
+]  # fmt: skip
 WITHOUT = pytest.mark.parametrize(
-    "off",
-    [{"double": False}, {"dueling": False}, {"target_network": False}, {"symlog": False},
-     {"replay": False, "environments": 7}, {"tightened": False}, {"tried": False},
-     {"tightened": False, "tried": False}],
-    ids=lambda off: " ".join(name for name in off if name != "environments"),
-)  # fmt: skip
+    "off", TECHNIQUES, ids=lambda off: " ".join(name for name in off if name != "environments")
+)
 
 
+# One that cannot be switched off shows beside another that is; make thorough has each by itself.
+@pytest.mark.parametrize("pair", [(0, 1), (2, 3), (4, 5), (6, 2)])
+def test_techniques_can_be_switched_off_two_at_a_time(pair):
+    off = {name: value for number in pair for name, value in TECHNIQUES[number].items()}
+    assert way(learned(replace(KNOWN, rate=1e-2, **off), steps=80)) == ["start", "poor", "best"]
+
+
+@pytest.mark.thorough
 @WITHOUT
 def test_each_technique_can_be_switched_off(off):
     assert way(learned(replace(KNOWN, rate=1e-2, **off), steps=80)) == ["start", "poor", "best"]
@@ -166,7 +176,7 @@ def test_adam_is_pytorchs_number_for_number(decay):
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in start)
 
 
-@pytest.mark.parametrize("dueling", [True, False])
+@pytest.mark.parametrize("dueling", one_of(2, [True, False]))
 def test_the_kind_of_a_move_can_be_told_where_embeddings_hide_it(dueling):
     """Three moves to programs that read alike: one pays, one does not."""
     told = {}
@@ -247,6 +257,7 @@ def test_a_target_looks_ahead_through_actions_that_were_tried(double):
     assert float(learner._targets([here])[0]) == pytest.approx(-100.0 + later)
 
 
+@pytest.mark.thorough  # what a target is, action by action: below
 def test_guesses_do_not_grow_without_an_end():
     """Two positions with ways back and forth, 30 actions each of which two were tried, rewards of 1."""
     worst = {}
@@ -347,6 +358,7 @@ def test_it_plays_a_gpu_as_it_plays_any_target():
     assert start.current.program == events[-1].best.program
 
 
+@pytest.mark.thorough  # a GPU as any target: above; its runs: below
 def test_it_plays_as_every_agent_does():
     first, again = played(), played()
     assert [(e.line, e.measurement.seconds) for e in first] == [
@@ -478,7 +490,7 @@ def whole(tmp_path_factory):
 LATER = [pytest.param(share, marks=pytest.mark.soak) for share in (0.45, 0.99)]
 
 
-@pytest.mark.parametrize("share", [0.1, 0.8, *LATER])  # before the first checkpoint, and after some
+@pytest.mark.parametrize("share", one_of(2, [0.8, 0.1, *LATER]))  # after some checkpoints, before the first
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path, share):
     folder, uninterrupted = whole
     cut = int(share * len(events(folder)))
@@ -531,6 +543,7 @@ def test_a_finished_run_is_not_run_again_but_with_again(whole):
         training(folder, embed=other)
 
 
+@pytest.mark.thorough  # a run that was killed, stopped or finished: above and below
 def test_begun_anew_nothing_of_the_run_before_is_left(whole, tmp_path):
     folder, _ = whole
     copied = tmp_path / "run"
@@ -550,6 +563,7 @@ def test_a_trained_network_plays_a_kernel_it_never_saw(whole):
     assert told["best"] == min(told["seconds"]) <= told["start"]
 
 
+@pytest.mark.thorough  # a run that is killed goes on: above; that is stopped: test_agents.py
 def test_pausing_and_stopping(tmp_path):
     made = training(tmp_path)
     told = []
@@ -593,6 +607,7 @@ def test_training_on_this_machine_fills_its_memory_from_records(home):
     assert recorded["transitions"] >= 1
 
 
+@pytest.mark.thorough  # test_a_trained_network_plays_a_kernel_it_never_saw; how words are read: below
 def test_what_was_learned_plays_other_kernels(home):
     run = str(home / "run")
     dojo("train", "softmax", "--shape", "8x32", "--count", "--budget", "12", *QUICK, "--out", run)

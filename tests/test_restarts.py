@@ -22,6 +22,7 @@ from dojo_core.moves.notation import parse_move
 from dojo_core.program.tree import Program
 from dojo_core.targets.registry import target
 from tests import oracle
+from tests.thorough import one_of
 
 
 def game(kernel: str, shape: tuple[int, ...], on: str = "cpu") -> Game:
@@ -61,7 +62,7 @@ def test_a_machine_differs_from_the_target_in_what_it_says():
     assert other.vector_widths["f32"] == cpu.vector_widths["f32"][1:]
 
 
-@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("on", one_of(2, ["cpu", "cuda"]))
 def test_the_pass_for_other_machines_plays_other_lines_that_compute_the_same(on):
     begun = game("matmul", (8, 16, 16), on)
     restarts, rng = Restarts(Task(begun)), random.Random(0)

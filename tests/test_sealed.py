@@ -161,6 +161,7 @@ def test_every_file_of_a_pool_is_checked(home: Path, damage: Damage) -> None:
         assert all(map(sealed.is_intact, folder.iterdir())), "made again, and kept"
 
 
+@pytest.mark.thorough  # any file of the cache: above; as it is loaded: below
 @pytest.mark.parametrize("damage", [flipped, *several])
 def test_the_emulator_s_objects_are_checked(home: Path, damage: Damage) -> None:
     game = Game.new(kernels.get("relu").program((8, 64)), "relu", "8x64", target="cuda")

@@ -13,6 +13,7 @@ from dojo_core.kernels import Kernel
 from dojo_core.program.interpret import interpret
 from dojo_core.targets.cpu.codegen import generate
 from tests.compiled import load, random_inputs, run
+from tests.thorough import covering, group
 
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17)
 ODD = {"sparse24": (13, 20, 33, 11), "blocksparse": (13, 15, 35, 5, 2)}
@@ -50,7 +51,7 @@ def agree(found, expected, rtol, atol):
 
 
 @pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("name", kernels.names())
+@pytest.mark.parametrize("name", covering(kernels.names(), group))
 def test_the_start_program_means_the_reference_at_any_size(name, examples):
     kernel = kernels.get(name)
 

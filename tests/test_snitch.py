@@ -255,6 +255,7 @@ def test_the_code_of_a_stream_is_readable(golden):
 SEEDS = [2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (0, 1, 3))]
 
 
+@pytest.mark.thorough  # the code of programs of each kind: above; a walk under the oracle: below
 @pytest.mark.parametrize("seed", SEEDS)
 def test_walks_on_a_snitch_compute_what_they_began_with(seed):
     """Random legal moves, the target's own first: the code of each position gives the start's results."""

@@ -19,9 +19,9 @@ ARGUMENTS = {"shell", "allow_pickle", "weights_only"}
 CALLS = {"eval", "exec", "os.system", "os.popen", "compile"}
 LOADERS = {"np.load", "numpy.load", "torch.load"}
 # A file without any of these words need not be parsed; ``re.compile`` is none. What stands before a word is
-# looked at behind it: a search that begins with letters takes a tenth of the time.
+# looked at behind it, and each is searched for by itself: a search that begins with letters is a tenth of it.
 WORDS = [rf"{word}\b(?<![\w.]{word})" for word in map(re.escape, (*MODULES, *CALLS, "shell"))]
-SUSPICIOUS = re.compile("|".join([*WORDS, *map(re.escape, LOADERS)]))
+SUSPICIOUS = [re.compile(word) for word in (*WORDS, *map(re.escape, LOADERS))]
 
 
 def dotted(node: ast.expr) -> str:
@@ -51,9 +51,13 @@ def faults(tree: ast.AST) -> Iterator[str]:
                 yield f"line {node.lineno}: unpickles weights"
 
 
+def suspicious(text: str) -> bool:
+    return any(word.search(text) for word in SUSPICIOUS)
+
+
 def test_no_source_unpickles_starts_a_shell_or_runs_text() -> None:
     read = {str(f.relative_to(ROOT)): f.read_text() for f in SOURCES}
-    found = {name: list(faults(ast.parse(text))) for name, text in read.items() if SUSPICIOUS.search(text)}
+    found = {name: list(faults(ast.parse(text))) for name, text in read.items() if suspicious(text)}
     assert {name: told for name, told in found.items() if told} == {}
 
 
@@ -63,4 +67,4 @@ def test_no_source_unpickles_starts_a_shell_or_runs_text() -> None:
      "torch.load(f)", "np.load(f, allow_pickle=True)"],
 )  # fmt: skip
 def test_each_of_these_would_be_seen(source: str) -> None:
-    assert SUSPICIOUS.search(source) and list(faults(ast.parse(source)))
+    assert suspicious(source) and list(faults(ast.parse(source)))

@@ -225,5 +225,5 @@ def test_every_legal_move_on_sparse_products_keeps_meaning_and_inverts():
 
 
 def test_random_programs_have_tables():
-    found = [random_program(random.Random(seed)).tables for seed in range(60)]
+    found = [random_program(random.Random(seed)).tables for seed in range(20)]
     assert sum(map(bool, found)) >= 4

@@ -36,6 +36,7 @@ def until(runs: Trainings, run: str, condition: Callable[[TrainingView], bool]) 
     return view
 
 
+@pytest.mark.thorough  # a run and its checkpoints: test_perfllm.py; in a process of its own: test_jobs.py
 def test_a_run_is_stopped_resumed_and_its_checkpoint_plays(runs: Trainings) -> None:
     pytest.importorskip("torch")
     run = runs.start(spec(30))

@@ -14,6 +14,7 @@ from dojo_core.targets.cpu.limits import cpu
 from dojo_core.targets.cpu.processor import host, known
 from dojo_core.targets.cpu.vecmath import ERROR_BOUNDS, F64_ERROR_BOUND, preamble
 from tests.compiled import aligned, load, shared
+from tests.thorough import covering
 
 DOCS = Path(__file__).parent.parent / "docs"
 UNARY = ("exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt")
@@ -130,7 +131,11 @@ def arguments(element):
 SINGLE = [(name, function) for name in ("f32", "f64") for function in OTHERS]
 
 
-@pytest.mark.parametrize(("name", "function"), [*itertools.product(TYPES, UNARY), *SINGLE])
+# Every function of each element once, and every width.
+FACETS = (lambda row: (row[0].partition("x")[0], row[1]), lambda row: row[0])
+
+
+@pytest.mark.parametrize(("name", "function"), covering([*itertools.product(TYPES, UNARY), *SINGLE], *FACETS))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_stated_bound_holds_everywhere(name, function):
     element = TYPES[name][0]
@@ -151,8 +156,7 @@ def test_the_stated_bound_holds_everywhere(name, function):
     assert excess[worst] <= denormal, (x[finite][worst], got[finite][worst], error[worst])
 
 
-@pytest.mark.parametrize("function", EXACT)
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(("name", "function"), covering(itertools.product(TYPES, EXACT), *FACETS))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_exact_functions_are_exact(name, function):
     x = arguments(TYPES[name][0])
@@ -244,8 +248,9 @@ def test_limits_of_functions_are_those_of_mathematics(element):
             assert np.array_equal(np.signbit(got)[ordinary], np.signbit(expected)[ordinary]), (name, function)
 
 
-@pytest.mark.parametrize("function", [*UNARY, *OTHERS, *EXACT])
-@pytest.mark.parametrize("element", ["f32", "f64"])
+@pytest.mark.parametrize(
+    ("element", "function"), covering(itertools.product(["f32", "f64"], [*UNARY, *OTHERS, *EXACT]))
+)
 def test_every_width_gives_the_same_bits(element, function):
     x = arguments(element)
     x = x[~np.isnan(x)]

@@ -8,6 +8,7 @@ from dojo_core.moves.legality import context
 from dojo_core.moves.ways import with_enablers
 from tests.targets import GPU, SNITCH
 from tests.test_moves import kernel
+from tests.thorough import covering
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,10 @@ TRIED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "target"), TRIED)
+FACETS = (lambda tried: tried[0], lambda tried: tried[1].name)
+
+
+@pytest.mark.parametrize(("name", "target"), covering(TRIED, *FACETS))
 def test_every_way_makes_its_move_legal(name, target):
     found = kernels.get(name)
     program = found.program(found.shapes[0])

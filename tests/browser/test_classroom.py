@@ -6,6 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.browser.conftest import Server, forget
 from tests.browser.playing import NAME, TELEPHONE, expect, markup, play
 from tests.browser.test_learn import type_move
@@ -35,6 +37,7 @@ def join(page: Any, link: str, name: str) -> None:
     page.wait_for_selector("h2 >> text=For you")
 
 
+@pytest.mark.thorough  # test_classes.py; a shorter way through the pages: below
 def test_a_teacher_sees_what_students_play_and_students_see_their_own(tab: Any, server: Server) -> None:
     link = make_class(tab, server)
     tab.get_by_label("Link for the teacher").wait_for()

@@ -22,6 +22,7 @@ y f32 [512, 1024] heap
 """
 
 
+@pytest.mark.thorough  # its steps: test_play.py; what it counts: python -m tests.screens
 def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_in_nine_clicks(
     start_screen: Any,
 ) -> None:

@@ -27,6 +27,8 @@ from tests.browser.wire import Wire
 from tests.test_packages import laid_out, package
 
 OWN_SERVER = True  # it is killed
+# What is kept whoever is killed: test_records.py, test_service.py; what ends with it: test_measure.py.
+pytestmark = pytest.mark.thorough
 
 
 @dataclass

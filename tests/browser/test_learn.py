@@ -16,8 +16,8 @@ from tests.browser.playing import Way, apply, expect, open_means, play, until_it
 # question, a move that is refused, a goal that is measured, a lesson's end. make soak plays the others.
 PLAYED = [
     pytest.param("02-fusion", slice(0, 2), id="a question and a refusal"),
-    pytest.param("05-tiling", slice(2, 3), id="a measured goal"),
-    pytest.param("05-tiling", slice(6, 7), id="the end"),
+    pytest.param("05-tiling", slice(2, 3), id="a measured goal", marks=pytest.mark.thorough),
+    pytest.param("05-tiling", slice(6, 7), id="the end", marks=pytest.mark.thorough),
     *(
         pytest.param(file.stem, slice(0, None), id=file.stem, marks=pytest.mark.soak)
         for file in sorted(LESSONS_FOLDER.glob("[0-9]*.md"))
@@ -101,6 +101,7 @@ def test_a_lesson_is_played_from_step_to_step(
     ).wait_for()
 
 
+@pytest.mark.thorough  # test_tutoring.py; a question and a refusal: above
 def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(learn: Any) -> None:
     learn.locator("[data-step='one-loop-for-both']").click()
     learn.wait_for_selector(".row[data-move]")
@@ -158,6 +159,7 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
     expect(tab.locator(".learn")).to_have_count(0)
 
 
+@pytest.mark.thorough  # a press while another page comes: above
 def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way, server: Any) -> None:
     open_step(tab, server, "one-line-one-loop")
     with way.slow():
@@ -171,6 +173,7 @@ def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way
     tab.wait_for_selector("[data-lesson] .card-title")
 
 
+@pytest.mark.thorough  # test_school.py
 def test_a_word_is_explained_where_it_stands(learn: Any) -> None:
     learn.locator("[data-step='one-line-one-loop']").click()
     learn.click("button.term >> text=scope")
@@ -180,6 +183,7 @@ def test_a_word_is_explained_where_it_stands(learn: Any) -> None:
     expect(learn.locator("dialog .entry h2")).to_have_text(["Cache", "Cache line"])
 
 
+@pytest.mark.thorough  # test_tutoring.py and test_verdicts.py
 def test_a_game_is_reviewed_in_one_click(page: Any, server: Any) -> None:
     open_means(page)
     play(page)

@@ -20,6 +20,7 @@ from tests.test_comparing import SPEC, comparisons, until
 from tests.test_library import record
 
 OWN_SERVER = True  # records are put into its data
+pytestmark = pytest.mark.thorough  # test_library.py, test_exchange.py, test_comparing.py
 
 XSS = "<img src=x onerror=window.hit=1>**bold**"
 

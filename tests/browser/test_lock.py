@@ -49,6 +49,7 @@ def test_a_running_holder_is_named_and_measured_beside(holder: Any, start_screen
     page.wait_for_selector(".banner", state="hidden")
 
 
+@pytest.mark.thorough  # test_exclusive.py; one that runs: above
 def test_a_stopped_holder_is_passed_over(holder: Any, start_screen: Any) -> None:
     os.kill(holder.pid, signal.SIGSTOP)
     open_kernel(start_screen, "relu", "32x56", measured=True)

@@ -7,7 +7,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,7 @@ def test_no_dojo_of_somebodys_own_joins_a_class_past_the_login(guarded: Server) 
     assert "has a login" in json.load(refused.value)["error"]
 
 
+@pytest.mark.thorough  # who logs in plays: below; classes: test_classroom.py
 def test_a_student_who_logged_in_works_in_a_dojo_of_their_own(
     tab: Any, guarded: Server, common_server: Server, provider: Provider
 ) -> None:
@@ -190,19 +191,29 @@ def test_the_secrets_are_not_served(guarded: Server) -> None:
     assert "cookie_secret" not in (Path(guarded.home) / "server.log").read_text()
 
 
-def test_who_logs_in_plays_who_is_not_listed_does_not_and_a_game_is_the_account_s_in_whichever_browser(
-    tab: Any, guarded: Server, provider: Provider
-) -> None:
+@pytest.fixture
+def come(tab: Any, guarded: Server, provider: Provider) -> Callable[[str], None]:
+    """Logs an address in, in a browser that has not been here before."""
+
     def come(email: str) -> None:
-        """In a browser that has not been here before."""
         provider.email = email
         forget(tab, guarded)
         tab.goto(guarded.url)
         tab.click("button >> text=Log in")
 
+    return come
+
+
+def test_who_logs_in_plays_and_who_is_not_listed_does_not(tab: Any, come: Callable[[str], None]) -> None:
     come("eve@evil.example")
     tab.wait_for_selector("text=not among those")
     expect(tab.locator(".card.kernel")).to_have_count(0)
+    come("ada@example.org")
+    open_softmax(tab, "8x24")
+
+
+@pytest.mark.thorough  # whose a game is: test_ownership.py, here and above
+def test_a_game_is_the_account_s_in_whichever_browser(tab: Any, come: Callable[[str], None]) -> None:
     come("ada@example.org")
     open_softmax(tab, "8x24")
     address = tab.url

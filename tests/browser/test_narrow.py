@@ -36,9 +36,8 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
             boxes = [button.bounding_box() for button in buttons.all()]
             assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
             assert all(box["y"] >= 0 and box["y"] + box["height"] <= size["height"] for box in boxes)
-    telephones = [Window(390, 844), Window(390, 844, 200)]
-    screens = [Window(1280, 800, 200), Window(1280, 1024, 400), Window(1280, 800)]
-    assert findings(narrow, telephones + screens, rest=50) == {}
+    # The smallest of each kind; python -m tests.screens looks at all of them.
+    assert findings(narrow, [Window(390, 844, 200), Window(1280, 1024, 400)], rest=50) == {}
     narrow.set_viewport_size(TELEPHONE)
     larger = narrow.get_by_label("Larger letters")
     while larger.is_enabled():

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import pytest
+
 from dojo_core import kernels
 from dojo_core.game import Game
 from dojo_core.sharing import link
@@ -111,6 +113,7 @@ def test_forged_events_are_refused(common_server: Server) -> None:
         assert [node["move"] for node in ann.board["history"]["nodes"]] == [None, MOVE]
 
 
+@pytest.mark.thorough  # test_doors.py has links; another visitor: above
 def test_a_shared_link_brings_the_line_to_another_visitor(
     small_board: Any, tab: Any, common_server: Server
 ) -> None:
@@ -122,7 +125,7 @@ def test_a_shared_link_brings_the_line_to_another_visitor(
     ground = "(e) => getComputedStyle(e).backgroundColor"  # the dialogue has the theme of the page
     assert board.eval_on_selector(".dojo-share", ground) == board.eval_on_selector(".stApp", ground)
     board.emulate_media(color_scheme="light")
-    shared = board.get_by_label("Link").input_value()
+    shared = board.get_by_role("textbox", name="Link").input_value()
     assert shared.startswith(f"{common_server.other_url}/?g=1.") and len(shared) < 300
     watching = board.get_by_label("For watching").input_value()  # the game itself, as its address has it
     assert game_in(board) and watching == f"{common_server.other_url}/?g={game_in(board)}"
@@ -166,6 +169,7 @@ def test_a_second_tab_of_the_browser_plays_in_the_same_game(common_server: Serve
             assert not other.board["game"]["watching"] and other.board["position"]["id"] == 0
 
 
+@pytest.mark.thorough  # whose a game is: above, and in test_ownership.py
 def test_a_session_that_does_not_know_its_browser_begins_again(page: Any) -> None:
     """As an open page of a Dojo that kept no secret, when its server was started anew."""
     open_means(page)

@@ -100,6 +100,7 @@ def test_times_are_those_of_the_machine_that_is_chosen_and_a_fork_leads_to_ones_
     assert Path(saved.value.path()).read_text(encoding="utf-8").startswith("dojo game 1\n")
 
 
+@pytest.mark.thorough  # a fork leads to a game of one's own: above
 def test_a_fork_is_played_on_with_the_authors_times_beside_ones_own(
     study: Any, tab: Any, server: Any
 ) -> None:

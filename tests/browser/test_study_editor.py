@@ -80,6 +80,7 @@ def test_a_study_is_written_beside_the_board_and_built(written: Any, server: Any
     assert page.evaluate("window.pwned") is None
 
 
+@pytest.mark.thorough  # test_study_editing.py; the other half of the editor: above
 def test_a_text_is_checked_while_it_is_typed_and_none_is_lost(written: Any, server: Any) -> None:
     page = written
     page.click("[data-tab=source]")

@@ -53,6 +53,7 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(start_scre
     leave(page)
 
 
+@pytest.mark.thorough  # test_elsewhere.py; a board of another target: above
 def test_a_machine_that_is_known_here_can_be_played_for(
     small_board: Any, common_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

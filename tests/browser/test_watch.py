@@ -28,6 +28,7 @@ def start(page: Any, url: str, agents: int) -> None:
     page.wait_for_selector(f".lane >> nth={agents - 1} >> .log [data-entry]")
 
 
+@pytest.mark.thorough  # test_watching.py has the page, test_jobs.py runs that are paused, stopped and found
 @pytest.mark.parametrize("agents", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, way: Way, server: Any, agents: int) -> None:
     last = agents - 1
@@ -66,6 +67,7 @@ def test_agents_are_paused_stopped_found_and_taken_over(tab: Any, way: Way, serv
     expect(tab).to_have_url(re.compile("g="))
 
 
+@pytest.mark.thorough  # test_recorded_policy.py, test_learned_hints.py; replayed by keys: below
 def test_a_policy_is_watched_on_a_kernel_it_never_saw_and_asked_for_hints(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/watch?demo=axpy-line")
     place = tab.get_by_label("Place in the recording")
