@@ -19,6 +19,7 @@ from agents.passes.structure import depths_of, only, scope_of, widths_for
 from agents.passes.threads import share
 from agents.passes.tiles import choose_tile
 from agents.passes.vectors import separate_lanes, vectorise, write_out
+from dojo_core.graph.hoisting import MOST
 from dojo_core.moves.algorithms import MOST_GROWTH, Algorithm, AlgorithmError, algorithm, names
 from dojo_core.moves.bilinear import is_product_sum
 from dojo_core.moves.places import NoSuchPlace, Place, fresh_name
@@ -126,14 +127,15 @@ def choose(sketch: Sketch, convolution: Convolution) -> Algorithm:
     )
     taps = {sizes[each] for each in convolution.taps}
     number = DTYPE_BYTES[sketch.program.buffer_of[convolution.w].dtype]
-    weight = 0 if convolution.w in sketch.context.constants else WEIGHT
+    constant = convolution.w in sketch.context.constants
 
     def time(each: Algorithm) -> float:
         """Multiply-adds, or what takes as long."""
         tile, products = each.result.shape[0], each.products**2
         blocks, tiles = images * -(-rows // tile), -(-columns // tile)
         far = products * out * channels * number > target.cache_bytes
-        weights = blocks * (max(tiles, FETCHED) if far else tiles) + weight
+        once = constant and products <= MOST * each.right.shape[0] ** 2
+        weights = blocks * (max(tiles, FETCHED) if far else tiles) + (0 if once else WEIGHT)
         return products * (weights * out * channels + SUMS * blocks * tiles * (out + channels))
 
     fitting = [
