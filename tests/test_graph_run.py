@@ -15,6 +15,7 @@ import pytest
 
 from dojo_core import apply, legal_moves, parse
 from dojo_core import primitives as p
+from dojo_core.export.choice import of_game
 from dojo_core.game import Game
 from dojo_core.graph import (
     Graph,
@@ -33,6 +34,7 @@ from dojo_core.graph import (
 from dojo_core.graph.choices import choices
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.graph.plan import ALIGNMENT, Lifetime, places
+from dojo_core.graph.preparation import prepared
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample
 from dojo_core.program.tree import Program
@@ -283,6 +285,37 @@ def test_where_it_is_written_must_be_known_too() -> None:
         "4 8 t[i[{0}],{1}] = x2[0,{1}]*x2[1,{1}]\n8 8 y1[{0},{1}] = x1[{0},{1}]*t[{0},{1}]\n"
     )
     assert hoisted(parse(text), ["x2"]) is None
+
+
+SQUARES = """kernel matmul
+in x1, x2
+out y1
+x1 f32 [6, 8] heap
+x2 f32 [8, 32] heap
+y1 f32 [6, 32] heap
+u f32 [8, 32] heap
+8 32 u[{0},{1}] = x2[{0},{1}]*x2[{0},{1}]
+| | u[{0},{1}] += x2[{0},{1}]
+6 32 y1[{0},{1}] = 0
+6 8 32 y1[{0},{2}] += x1[{0},{1}]*u[{1},{2}]
+"""
+
+
+def test_what_an_export_has_of_constants_is_made_under_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another one their sums may be rounded otherwise."""
+    policies = []
+
+    def model(graph: Graph, policy: str = "reassoc") -> Model:
+        policies.append(policy)
+        return Model(graph, policy=policy)
+
+    monkeypatch.setattr("dojo_core.graph.preparation.Model", model)
+    m = Drawn()
+    graph = m.model(m.matmul(m.input("x", 6, 8), m.weight("w", 8, 32)))
+    choice = of_game(Game.new(parse(SQUARES), policy="strict"), "a game")
+    made, _ = prepared(graph, dict.fromkeys(graph.kernels, choice))
+    w = m.constants["w"]
+    assert policies == ["strict"] and any(np.allclose(v, w * w + w) for v in made.constants.values())
 
 
 def test_what_is_added_up_over_other_scopes_is_left_to_each_run() -> None:
