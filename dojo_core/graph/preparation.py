@@ -1,4 +1,4 @@
-"""A graph that has among its constants what its programs would copy of them, such as packed weights, for who
+"""A graph that has among its constants what its programs would make of them, such as packed weights, for who
 loads the model without a compiler at hand."""
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Values = np.ndarray[Any, Any]
 
 
 def prepared(graph: Graph, choices: Mapping[str, Choice]) -> tuple[Graph, dict[str, Choice]]:
-    """The graph with the copies that the chosen programs make of constants, and the choices without these
-    copies; both are the same where none copies any.
+    """The graph with what the chosen programs make of constants alone, and the choices without that; both are
+    the same where none makes anything.
 
-    Raises GraphError where what copies does not compile.
+    Raises GraphError where what makes it does not compile.
     """
     parts = {name: parts_of(graph, name, choice.program) for name, choice in choices.items()}
     tensors, constants = dict(graph.tensors), dict(graph.constants)
-    made: dict[tuple[str, ...], dict[str, str]] = {}  # tensors of copies, by kernel and constants
+    made: dict[tuple[str, ...], dict[str, str]] = {}  # tensors, by kernel and constants
 
-    def copies(kernel: str, once: Program, given: Mapping[str, str]) -> dict[str, str]:
+    def tensors_of(kernel: str, once: Program, given: Mapping[str, str]) -> dict[str, str]:
         key = (kernel, *(given[array] for array in once.inputs))
         if key not in made:
             made[key] = {}
@@ -45,7 +45,7 @@ def prepared(graph: Graph, choices: Mapping[str, Choice]) -> tuple[Graph, dict[s
         both, start = parts[call.kernel], graph.kernels[call.kernel].program
         given = dict(zip(start.inputs, call.inputs, strict=True))
         if ONCE in both:
-            given |= copies(call.kernel, both[ONCE], given)
+            given |= tensors_of(call.kernel, both[ONCE], given)
         inputs = tuple(given[array] for array in both[EACH_RUN].inputs)
         calls.append(replace(call, inputs=inputs))
     kernels = {
@@ -56,7 +56,7 @@ def prepared(graph: Graph, choices: Mapping[str, Choice]) -> tuple[Graph, dict[s
     left = {name for call in calls for name in call.inputs} | set(graph.outputs)
     gone = {name for name in graph.constants if name not in left}
     left_over = {
-        name: _without_copies(choices[name], parts[name][EACH_RUN]) if ONCE in parts[name] else choices[name]
+        name: _left(choices[name], parts[name][EACH_RUN]) if ONCE in parts[name] else choices[name]
         for name in kernels
     }
     return (
@@ -87,13 +87,13 @@ def _tensor(program: Program, array: str) -> Tensor:
     return Tensor(array, buffer.dtype, tuple(d.size for d in buffer.dims if d.materialised))
 
 
-def _without_copies(choice: Choice, each_run: Program) -> Choice:
+def _left(choice: Choice, each_run: Program) -> Choice:
     """A choice as what is left of it; the moves lead to the whole."""
     return replace(
         choice,
         start=each_run,
         program=each_run,
-        source=f"{choice.source}, less what it copied of constants, which the file of these has",
+        source=f"{choice.source}, less what it made of constants alone, which the file of these has",
         moves=None,
         narrower={},
         others={},
