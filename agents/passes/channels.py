@@ -91,7 +91,7 @@ def channels_in_lanes(sketch: Sketch, operation: Provenance) -> None:
 def _tile(sketch: Sketch, operation: Provenance) -> None:
     target = sketch.context.target
     found = find(sketch, operation, strided=True)
-    each = _convolution(sketch, found)
+    each = convolution(sketch, found)
     width = max(widths_for(sketch.program, [each.leaf], target), default=0)
     if not width or each.size(each.channel) % width or ("transpose", width) not in target.instructions:
         raise NoSuchPlace("No vector divides the channels, or results cannot be turned.")
@@ -115,13 +115,20 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     nests = [_ordered(sketch, nest, each, rows) for nest in (first, found)]
     region = join_shared(sketch, nests)
     assert region is not None
-    _turned(sketch, operation, region, width, used)
+    turn_results(sketch, operation, region, width, used)
+    tile_channels(sketch, first.sum, each, tile)
+
+
+def tile_channels(sketch: Sketch, first: Provenance, each: Convolution, tile: Tile) -> None:
+    """Tile a sum whose results lie column by column of all channels, and what sets them first; lay its weights
+    out as the tiles read them."""
+    operation, weights = each.leaf.op.provenance, each.weights.array
     laid_out = stride(sketch.program, each.weights, each.channel) == 1
     alone = sum(weights in {a.array for a in leaf.op.reads} for leaf in sketch.program.leaves) == 1
     if not laid_out:
         name = fresh_name(sketch.program, "p" + weights[:20])
         sketch.play("stage_read", weights, "root", name)
-    pieces = _pieces(sketch, first.sum, operation, tile)
+    pieces = _pieces(sketch, first, operation, tile)
     for start, total, size in pieces:
         blocks = _blocks(sketch, total, size)
         tile_nests(sketch, None if blocks else start, total, size, blocks)
@@ -194,14 +201,14 @@ def _by_panels(
         spatial = depths_of(leaf.op.target)
         named = list(enumerate(scope.provenance for scope in leaf.scopes))
         others = [p for d, p in named if d in spatial and p not in (*panels, *down)]
-        sums = [p for p in _sums(leaf, each) if p != block]
+        sums = [p for p in order_of_sums(leaf, each) if p != block]
         blocks = [block] if block is not None and nest.sum == operation else []
         order(sketch, nest.sum, [*others, *panels, *blocks, *down, *sums])
         outer = [*others, *panels] or [wrapped(sketch, nest.sum)]
         shared.append(outer)
     region = join_shared(sketch, shared)
     assert region is not None
-    _turned(sketch, operation, region, tile.width, used or result in sketch.program.interface)
+    turn_results(sketch, operation, region, tile.width, used or result in sketch.program.interface)
     name = fresh_name(sketch.program, "p" + weights[:20])
     sketch.play("stage_read", weights, "root", name)
     sums, rest = [operation], scope_of(sketch.program, sketch.path(nests[1].columns)).size % tile.rows
@@ -281,7 +288,7 @@ def _ask_for_next_block(sketch: Sketch, operation: Provenance, weights: str, blo
     sketch.may("prefetch", sketch.place(start.path), str(asked))
 
 
-def _convolution(sketch: Sketch, found: Contraction) -> Convolution:
+def convolution(sketch: Sketch, found: Contraction) -> Convolution:
     """The roles of a contraction's scopes and operands. Raises NoSuchPlace where it is no convolution."""
     if found.rows is None:
         raise NoSuchPlace("No channels share a window.")
@@ -305,10 +312,25 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
 
     Raises NoSuchPlace where vectors of columns take fewer, or no cache holds the weights of a tile.
     """
+    best, cycles = cheapest_tile(sketch, each, width)
     target = sketch.context.target
     columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
-    spatial = depths_of(each.leaf.op.target)
-    terms = math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
+    terms = _terms(each)
+    through = {each.leaf.op.target.array, each.window.array}
+    far = sum(sketch.program.buffer_of[array].bytes for array in through) > target.cache_bytes
+    turned = (TURNED_FAR if far else TURNED) * rows * columns * channels / terms
+    beside = turned + _laid_out(sketch, each) + _fetched(sketch, each, best, terms)
+    if cycles + beside > WORTH * _along_columns(sketch, found, each):
+        raise NoSuchPlace("Vectors of columns take fewer cycles.")
+    return best
+
+
+def cheapest_tile(sketch: Sketch, each: Convolution, width: int) -> tuple[Tile, float]:
+    """The tile of columns by vectors of channels with the fewest cycles, and half cycles of a plane of
+    results, for each term. Raises NoSuchPlace where no cache holds the weights of a tile."""
+    target = sketch.context.target
+    columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
+    terms = _terms(each)
     number = DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
     tiles = [
         Tile(side, vectors, width, turned=side < vectors)
@@ -329,13 +351,13 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     best = min(tiles, key=cycles, default=None)
     if best is None:
         raise NoSuchPlace("The weights of a tile are more than a cache keeps.")
-    through = {each.leaf.op.target.array, each.window.array}
-    far = sum(sketch.program.buffer_of[array].bytes for array in through) > target.cache_bytes
-    turned = (TURNED_FAR if far else TURNED) * rows * columns * channels / terms
-    beside = turned + _laid_out(sketch, each) + _fetched(sketch, each, best, terms)
-    if cycles(best) + beside > WORTH * _along_columns(sketch, found, each):
-        raise NoSuchPlace("Vectors of columns take fewer cycles.")
-    return best
+    return best, cycles(best)
+
+
+def _terms(each: Convolution) -> int:
+    """How many products come to a result."""
+    spatial = depths_of(each.leaf.op.target)
+    return math.prod(scope.size for d, scope in enumerate(each.leaf.scopes) if d not in spatial)
 
 
 def _laid_out(sketch: Sketch, each: Convolution) -> float:
@@ -462,13 +484,13 @@ def _ordered(sketch: Sketch, nest: Contraction, each: Convolution, rows: int) ->
     spatial = depths_of(leaf.op.target)
     named = list(enumerate(scope.provenance for scope in leaf.scopes))
     others = [p for d, p in named if d in spatial and p not in (*outer, *inner)]
-    order(sketch, nest.sum, [*others, *outer, *inner, *_sums(leaf, each)])
+    order(sketch, nest.sum, [*others, *outer, *inner, *order_of_sums(leaf, each)])
     if not others and not outer:
         outer.append(wrapped(sketch, nest.sum))
     return [*others, *outer]
 
 
-def _sums(leaf: Leaf, each: Convolution) -> list[Provenance]:
+def order_of_sums(leaf: Leaf, each: Convolution) -> list[Provenance]:
     """The scopes that are summed over, innermost one along which the window does not slide by columns: gcc
     would keep its numbers in registers from column to column, and spreading them from there takes one of the
     two ports that multiply."""
@@ -482,7 +504,7 @@ def _sums(leaf: Leaf, each: Convolution) -> list[Provenance]:
     return [leaf.scopes[d].provenance for d in sums]
 
 
-def _turned(sketch: Sketch, operation: Provenance, region: Provenance, width: int, wanted: bool) -> None:
+def turn_results(sketch: Sketch, operation: Provenance, region: Provenance, width: int, wanted: bool) -> None:
     """Keep what a region sums channel by channel, and turn it where the region ends: into a copy for others
     (``wanted``), or into the result itself."""
     result = leaf_at(sketch, operation).op.target.array

@@ -23,6 +23,7 @@ from agents.passes.next_product import ask_for_next_product
 from agents.passes.operand_blocks import block_operands
 from agents.passes.phases import separate_phases
 from agents.passes.pipelines import pipeline_rows
+from agents.passes.pooled_rows import compute_pooled_rows
 from agents.passes.pools import add_rows_of_windows
 from agents.passes.recomputing import recompute_far, recompute_near
 from agents.passes.repeated import order_what_repeats
@@ -59,6 +60,7 @@ def _by_structure(sketch: Sketch) -> None:
     sum_squares_by_blocks(sketch)
     for provenance in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate]:
         use_fewer_products(sketch, provenance)
+        compute_pooled_rows(sketch, provenance)
         channels_in_lanes(sketch, provenance)
         dense_rows(sketch, provenance)
         separate_phases(sketch, provenance)

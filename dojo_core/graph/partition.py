@@ -1,7 +1,8 @@
 """Which nodes become one kernel: a contraction with what it feeds.
 
 A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes in
-their order: a bias, an activation, a residual, a normalisation by rows. Nodes that go over the same input of
+their order: a bias, an activation, a residual, a normalisation by rows. A convolution also takes windows that pool
+its rows, and share none. Nodes that go over the same input of
 a model, as two distances from one anchor, are one kernel, which reads it once. Two contractions joined by a
 softmax, which is attention, are one kernel. Others begin where nothing like that is near. What only prepares
 for one reader, such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
@@ -19,6 +20,7 @@ from dojo_core.graph.nodes import Kind, Node, Tensor
 from dojo_core.graph.traits import Traits
 
 LINES = 40  # of a kernel's text, unless one node has more
+CHANNELS = 8  # that a vector has, at least
 
 
 @dataclass(eq=False)
@@ -169,7 +171,7 @@ class _Partition:
             case Kind.POINTWISE:
                 return size == group.volume or (size < group.volume and whole)
             case Kind.REDUCTION:
-                outer = all(self._keeps_outer(node, name, group) for name in read)
+                outer = all(self._keeps_outer(node, name, group) for name in read) or self._pools(node, group)
                 turned = group.turned or any(self._turned(name) for name in read)
                 if group.has(Kind.CONTRACTION) and turned:
                     return False  # its rows are not those of the contraction
@@ -200,6 +202,25 @@ class _Partition:
             return before[: len(after)] == after
         rest = iter(before)
         return all(size in rest for size in after)
+
+    def _pools(self, node: Node, group: _Group) -> bool:
+        """Does a reduction pool rows of the group's one convolution, which are all there is before it?"""
+        contractions = [each for each in group.nodes if each.kind is Kind.CONTRACTION]
+        if len(contractions) != 1 or not self.known[contractions[0].name].convolves:
+            return False
+        shape = contractions[0].outputs[0].shape
+        reduced = [each.outputs[0].shape for each in group.nodes if each.kind is Kind.REDUCTION]
+        rows = all(each[-len(shape[2:]) :] == shape[2:] for each in reduced)
+        pooled = node.outputs[0].shape
+        return (
+            self.known[node.name].pools
+            and rows
+            and shape[1] % CHANNELS == 0
+            and self.tensors[node.inputs[0]].shape == shape
+            and len(pooled) == len(shape)
+            and pooled[:2] == shape[:2]
+            and all(1 < after for after in pooled[2:])
+        )
 
     def _is_attention(self, node: Node, read: Sequence[str], group: _Group) -> bool:
         """Does a contraction read the softmax of the group's one contraction, all of data?"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,20 +12,26 @@ from dojo_core.graph.emission import interface, run
 from dojo_core.graph.nodes import GraphError, Node, Tensor
 from dojo_core.primitives import Array, Builder, BuildError
 from dojo_core.program.affine import Affine
-from dojo_core.program.tree import Access, leaves
+from dojo_core.program.tree import Access, Leaf, leaves
 
 Values = np.ndarray[Any, Any]
+
+IMAGES = 4  # dimensions at least: images, channels, rows, columns
 
 
 @dataclass(frozen=True)
 class Traits:
     """``lines`` of text, and the ``functions`` and ``accumulations`` in them. ``reshapes``: does its one
-    output hold the elements of its one input in their order, so that both may be the same memory?"""
+    output hold the elements of its one input in their order, so that both may be the same memory?
+    ``convolves``: does it sum over windows that all of its channels share, its results one by one?
+    ``pools``: does it reduce windows of its one input that share no element?"""
 
     lines: int
     functions: frozenset[str]
     accumulations: frozenset[str]
     reshapes: bool
+    convolves: bool = False
+    pools: bool = False
 
 
 def traits(node: Node, tensors: Mapping[str, Tensor], constants: Mapping[str, Values]) -> Traits:
@@ -39,7 +45,8 @@ def traits(node: Node, tensors: Mapping[str, Tensor], constants: Mapping[str, Va
         results = run(b, node, arrays)
     except BuildError as fault:
         raise GraphError(f"{node.name} ({node.operator}): {fault}") from fault
-    operations = [leaf.op for leaf in leaves(tuple(b.body))]
+    written = leaves(tuple(b.body))
+    operations = [leaf.op for leaf in written]
     return Traits(
         len(operations),
         frozenset(op.function for op in operations),
@@ -47,7 +54,48 @@ def traits(node: Node, tensors: Mapping[str, Tensor], constants: Mapping[str, Va
         len(node.inputs) == len(node.outputs) == 1
         and not operations
         and _in_order(tensors[node.inputs[0]], results[node.outputs[0].name]),
+        any(_convolves(leaf) for leaf in written),
+        len(node.inputs) == 1 and _pools(written, arrays[node.inputs[0]]),
     )
+
+
+def _convolves(leaf: Leaf) -> bool:
+    """Does an operation sum products of a window and of weights over images of rows, channel by channel?"""
+    target = leaf.op.target.index
+    depths = [form.depths[0] for form in target if isinstance(form, Affine) and form.terms]
+    if not leaf.op.accumulate or len(depths) < IMAGES or list(target) != [*map(Affine.iterator, depths)]:
+        return False
+    channel, column = depths[1], depths[-1]
+    along = [(_uses(access, channel), _uses(access, column)) for access in leaf.op.reads]
+    return sorted(along) == [(False, True), (True, False)]
+
+
+def _pools(written: Sequence[Leaf], source: Array) -> bool:
+    """Do windows that share no element take all that the operations read of an array?"""
+    if not isinstance(source.operand, Access):
+        return False
+    read = [(leaf, a) for leaf in written for a in leaf.op.reads if a.array == source.operand.array]
+    return len(read) == 1 and all(leaf.op.accumulate and _disjoint(leaf, access) for leaf, access in read)
+
+
+def _disjoint(leaf: Leaf, access: Access) -> bool:
+    """Is each element read once at most, by windows whose results lie one by one?"""
+    results = [form.depths[0] for form in leaf.op.target.index if isinstance(form, Affine) and form.terms]
+    if list(leaf.op.target.index) != [*map(Affine.iterator, results)]:
+        return False
+    for form in access.index:
+        if not isinstance(form, Affine):
+            return False
+        reach = form.const
+        for depth, step in sorted(form.terms, key=lambda term: term[1]):
+            if step <= reach:
+                return False
+            reach += step * (leaf.scopes[depth].size - 1)
+    return True
+
+
+def _uses(access: Access, depth: int) -> bool:
+    return any(form.uses(depth) for form in access.index)
 
 
 def _in_order(source: Tensor, result: Array) -> bool:
