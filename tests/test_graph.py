@@ -129,6 +129,39 @@ def test_a_residual_block_of_convolutions_is_two_kernels_with_their_padding() ->
     check(graph, inputs, y.mean((2, 3), keepdims=True))
 
 
+def pooled(m: Drawn, x: str, taps: int, stride: int) -> str:
+    shape = (*m.shape(x)[:2], *((size - taps) // stride + 1 for size in m.shape(x)[2:]))
+
+    def emit(b: p.Builder, x: p.Array) -> p.Array:
+        return p.pool(b, "max", x, (taps, taps), (stride, stride))
+
+    return m.node("", "pool", Kind.REDUCTION, (x,), shape, emit)
+
+
+def test_a_convolution_takes_windows_that_share_none_of_its_rows() -> None:
+    m = Drawn()
+    x, w = m.input("x", 2, 3, 9, 9), m.weight("w", 8, 3, 2, 2)
+    graph = m.model(pooled(m, m.map("relu", "max(a, 0)", m.convolve(x, w)), 3, 3))
+    assert calls(graph) == ["pool2 = conv_relu_pool(x, w)"]
+    inputs = m.drawn()
+    windows = np.lib.stride_tricks.sliding_window_view(inputs["x"].astype(float), (2, 2), (2, 3))
+    h = np.maximum(np.einsum("nchwij,mcij->nmhw", windows, m.constants["w"]), 0)
+    check(graph, inputs, h[:, :, :6, :6].reshape(2, 8, 2, 3, 2, 3).max((3, 5)))
+
+
+def test_windows_that_share_rows_are_a_kernel_of_their_own_and_so_is_what_follows_a_statistic() -> None:
+    m = Drawn()
+    x, w = m.input("x", 2, 3, 9, 9), m.weight("w", 8, 3, 2, 2)
+    h = m.convolve(x, w)
+    graph = m.model(pooled(m, h, 3, 2))
+    assert calls(graph) == ["conv0 = conv(x, w)", "pool1 = pool(conv0)"]
+    m = Drawn()
+    x, w = m.input("x", 2, 3, 9, 9), m.weight("w", 8, 3, 2, 2)
+    h = m.convolve(x, w)
+    graph = m.model(pooled(m, m.map("sub", "a - b", h, m.reduce("sum", h, 2, 3)), 2, 2))
+    assert calls(graph) == ["sub2 = conv_sum_sub(x, w)", "pool3 = pool(sub2)"]
+
+
 def test_a_gated_half_and_a_rotation_of_columns_go_with_the_product() -> None:
     m = Drawn()
     x, w, cos, sin = m.input("x", 8, 16), m.weight("w", 16, 32), m.input("cos", 8, 32), m.input("sin", 8, 32)

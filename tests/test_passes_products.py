@@ -186,11 +186,13 @@ def test_else_a_block_of_rows_stays_while_all_panels_go_by_if_it_has_many_tiles(
 
 def test_columns_that_are_cut_off_have_a_panel_and_blocks_of_terms_of_their_own():
     found = product(64, 4096, 136, cache=256 << 10)
-    assert [line for line in found if "acc1" in line or "] = w[" in line] == [
+    assert [line for line in found if "acc1[" in line or "] = w[" in line or "pw1[" in line] == [
         "16 4 256 2:u 16:v pw[{0},{1},{2},{3},{4}] = w[{0}*256+{2},{1}*32+{3}*16+{4}]",
         "4 1024 8:v pw1[{0},{1},{2}] = w[{0}*1024+{1},{2}+128]",
         "| 4:p 16:u 8:v acc1[{0},{1},{2},{3}] = y[{1}*2176+{2}*136+{3}+128]",
-        "| | 1024 16:u 8:v acc1[{0},{1},{3},{4}] += x[{1}*16+{3},{0}*1024+{2}]*pw1[{0},{2},{4}]",
+        "| | | 512 16:u 8:v part[{0},{1},{2},{4},{5}] += "
+        "x[{1}*16+{4},{0}*1024+{2}*512+{3}]*pw1[{0},{2}*512+{3},{5}]",
+        "| | | 16:u 8:v acc1[{0},{1},{3},{4}] += part[{0},{1},{2},{3},{4}]",
         "| | 16:u 8:v y[{1}*2176+{2}*136+{3}+128] = acc1[{0},{1},{2},{3}]",
     ]
 

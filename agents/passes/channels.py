@@ -102,7 +102,7 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
     if first is None:
         raise NoSuchPlace("Nothing sets the result first.")
     isolate(sketch, first.sum)
-    array, weights = each.leaf.op.target.array, each.weights.array
+    array = each.leaf.op.target.array
     used = any(
         array in {a.array for a in leaf.op.reads}
         for leaf in sketch.program.leaves
@@ -120,8 +120,8 @@ def _tile(sketch: Sketch, operation: Provenance) -> None:
 
 
 def tile_channels(sketch: Sketch, first: Provenance, each: Convolution, tile: Tile) -> None:
-    """Tile a sum whose results lie column by column of all channels, and what sets them first; lay its weights
-    out as the tiles read them."""
+    """Tile a sum whose results have channels side by side, and what sets them first; lay its weights out as
+    the tiles read them."""
     operation, weights = each.leaf.op.provenance, each.weights.array
     laid_out = stride(sketch.program, each.weights, each.channel) == 1
     alone = sum(weights in {a.array for a in leaf.op.reads} for leaf in sketch.program.leaves) == 1

@@ -39,6 +39,7 @@ from agents.passes.streams import (
     ask_for_rows,
     stream_results,
 )
+from agents.passes.sums_in_parts import sum_in_parts
 from agents.passes.threads import share_work, spread_sums
 from agents.passes.vectors import vectorise_all
 from dojo_core.recipes import Sketch
@@ -94,3 +95,4 @@ def _by_structure(sketch: Sketch) -> None:
     pipeline_rows(sketch)
     ask_ahead(sketch)
     ask_beside_functions(sketch)
+    sum_in_parts(sketch)

@@ -8,6 +8,7 @@ output. Where windows leave rows over, these are not computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,10 +26,10 @@ from agents.passes.structure import depths_of, only, scope_of, widths_for
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
-from dojo_core.program.tables import affine
-from dojo_core.program.nodes import Index
-from dojo_core.program.tree import Access, Leaf, Provenance
+from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
+
+KEPT = 2  # of a core's cache, the share that the rows of a window may take
 
 
 def compute_pooled_rows(sketch: Sketch, operation: Provenance) -> None:
@@ -49,6 +50,8 @@ def _compute(sketch: Sketch, operation: Provenance) -> None:
     if first is None:
         raise NoSuchPlace("Nothing sets the result first.")
     chain = _Chain(sketch, each)
+    if _bytes_of_a_window(sketch, each, chain.windows) > sketch.context.target.cache_bytes // KEPT:
+        raise NoSuchPlace("No cache keeps the rows of a window.")
     tile, _ = cheapest_tile(sketch, each, width)
     sums = order_of_sums(each.leaf, each)
     for member in chain.members(first.sum):
@@ -133,7 +136,7 @@ class _Chain:
             raise NoSuchPlace("No windows pool its rows.")
         for array, layout in self.layouts.items():
             if array in sketch.program.interface:
-                if not layout.pooled or layout.images[:1] != (0,):
+                if not layout.pooled:
                     raise NoSuchPlace("All of its rows are asked for.")
             elif len(sketch.program.buffer_of[array].arrays) != 1:
                 raise NoSuchPlace("Its memory is another array's, too.")
@@ -185,7 +188,12 @@ class _Chain:
 
             def scope(dimension: int, leaf: Leaf = leaf) -> Provenance:
                 form = leaf.op.target.index[dimension]
-                if not isinstance(form, Affine) or form.const or len(form.terms) != 1 or form.terms[0][1] != 1:
+                if (
+                    not isinstance(form, Affine)
+                    or form.const
+                    or len(form.terms) != 1
+                    or form.terms[0][1] != 1
+                ):
                     raise NoSuchPlace("An operation writes some of the rows.")
                 return leaf.scopes[form.depths[0]].provenance
 
@@ -200,6 +208,12 @@ class _Chain:
                 )
             )
         return members
+
+
+def _bytes_of_a_window(sketch: Sketch, each: Convolution, windows: Sequence[_Window]) -> int:
+    """Bytes of the results that come to a row of windows."""
+    number = DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
+    return math.prod(w.step for w in windows) * each.size(each.column) * each.size(each.channel) * number
 
 
 def _step(leaf: Leaf, form: Index) -> tuple[int, int]:
@@ -265,7 +279,7 @@ def _lay_out(sketch: Sketch, array: str, layout: _Layout, windows: Sequence[_Win
 
 
 def _order(sketch: Sketch, member: _Member, sums: Sequence[Provenance]) -> None:
-    """Inside: what results go along, last the channels, then what is summed over, in an order if one is given."""
+    """Inside: what results go along, the channels last; then what is summed over, in a given order."""
     leaf = leaf_at(sketch, member.operation)
     spatial, start = depths_of(leaf.op.target), len(member.images) + len(member.rows)
     inside = list(enumerate(scope.provenance for scope in leaf.scopes))[start:]

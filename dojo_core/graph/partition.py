@@ -1,11 +1,11 @@
 """Which nodes become one kernel: a contraction with what it feeds.
 
 A contraction takes with it the element-wise nodes behind it, and the reductions that keep its outer axes in
-their order: a bias, an activation, a residual, a normalisation by rows. A convolution also takes windows that pool
-its rows, and share none. Nodes that go over the same input of
-a model, as two distances from one anchor, are one kernel, which reads it once. Two contractions joined by a
-softmax, which is attention, are one kernel. Others begin where nothing like that is near. What only prepares
-for one reader, such as a padded copy, goes to that. Views are no passes: each kernel reads through its own.
+their order: a bias, an activation, a residual, a normalisation by rows. A convolution takes windows that pool
+its rows, and share none of these. Nodes that go over the same input of a model, as two distances from one
+anchor, are one kernel, which reads it once. Two contractions joined by a softmax, which is attention, are one
+kernel. Others begin where nothing like that is near. What only prepares for one reader, such as a padded
+copy, goes to that. Views are no passes: each kernel reads through its own.
 
 A kernel has few lines, for listing the moves of a long text takes long, and no two kernels need each other's
 results.
@@ -219,7 +219,7 @@ class _Partition:
             and self.tensors[node.inputs[0]].shape == shape
             and len(pooled) == len(shape)
             and pooled[:2] == shape[:2]
-            and all(1 < after for after in pooled[2:])
+            and all(after > 1 for after in pooled[2:])
         )
 
     def _is_attention(self, node: Node, read: Sequence[str], group: _Group) -> bool:
