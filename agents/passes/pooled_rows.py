@@ -26,6 +26,7 @@ from agents.passes.structure import depths_of, only, scope_of, widths_for
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
+from dojo_core.program.tables import Index
 from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
