@@ -149,6 +149,20 @@ def test_a_convolution_takes_windows_that_share_none_of_its_rows() -> None:
     check(graph, inputs, h[:, :, :6, :6].reshape(2, 8, 2, 3, 2, 3).max((3, 5)))
 
 
+def test_a_convolution_takes_what_reduces_the_channels_of_a_place() -> None:
+    m = Drawn()
+    x, w = m.input("x", 2, 3, 9, 12), m.weight("w", 8, 3, 2, 2)
+    h = m.convolve(x, w)
+    graph = m.model(m.map("tanh", "tanh(a)", m.reduce("max", h, 1)))
+    assert calls(graph) == ["tanh2 = conv_max_tanh(x, w)"]
+    m = Drawn()
+    x, w = m.input("x", 2, 3, 9, 12), m.weight("w", 8, 3, 2, 2)
+    graph = m.model(m.reduce("max", m.reduce("max", m.convolve(x, w), 2), 1))
+    assert calls(graph) == ["conv0 = conv(x, w)", "max2 = max(conv0)"], (
+        "of rows that are reduced first it does not"
+    )
+
+
 def test_windows_that_share_rows_are_a_kernel_of_their_own_and_so_is_what_follows_a_statistic() -> None:
     m = Drawn()
     x, w = m.input("x", 2, 3, 9, 9), m.weight("w", 8, 3, 2, 2)

@@ -71,6 +71,30 @@ def test_what_is_made_of_all_that_is_pooled_comes_behind():
     assert [line.split(" = ")[0] for line in found if line[0] in "23"][-1] == "2 y[{0}]"
 
 
+def test_the_smallest_channel_of_a_place_is_found_row_by_row_and_mapped_in_vectors():
+    def smallest(b: Builder, y: Array) -> Array:
+        return elementwise(b, "tanh", reduce(b, "min", y, (1,)))
+
+    assert lines(convolution((2, 3, 6, 11), (8, 3, 3, 3), smallest))[-7:] == [
+        "2 4 1 9:u 8:v acc[{0},{1},{2},{3},{4}] = 0",
+        "| | | 3 3 3 9:u 8:v acc[{0},{1},{2},{6},{7}] += x[{0},{3},{1}+{5},{4}+{6}]*pw[{3},{4},{5},{7}]",
+        "| | | 9:u 8:v t1[{0},{1},{3},{4}] = acc[{0},{1},{2},{3},{4}]",
+        "| | 9 t2[{0},{1},{2}] = inf",
+        "| | 9 8 t2[{0},{1},{2}] min= t1[{0},{1},{2},{3}]",
+        "| | 8:v y[{0},{1},{2}] = tanh(t2[{0},{1},{2}])",
+        "| | 1 y[{0},{1},{2}+8] = tanh(t2[{0},{1},{2}+8])",
+    ]
+
+
+def test_a_softmax_over_channels_is_turned_where_a_row_ends():
+    def softmax(b: Builder, y: Array) -> Array:
+        e = elementwise(b, "exp", elementwise(b, "-", y, reduce(b, "max", y, (1,), keepdims=True)))
+        return elementwise(b, "/", e, reduce(b, "+", e, (1,), keepdims=True))
+
+    found = lines(convolution((2, 3, 6, 6), (8, 3, 3, 3), softmax))
+    assert found[-1] == "| | 8 4 y[{0},{2},{1},{3}] = ty[{0},{1},{3},{2}]"
+
+
 @pytest.mark.parametrize(
     ("channels", "then"),
     [

@@ -1,9 +1,10 @@
-"""Pooled rows: a convolution's rows are computed for the windows that pool them, while a cache has them.
+"""Pooled rows: a convolution's rows are computed for what reduces them, while a cache has them.
 
 Windows that share no row, such as 2x2 with stride 2, need so many rows of a convolution, and nobody else
-needs these. Joined with the windows they never lie in memory, and in whatever layout is best: with channels
-side by side neither a tile of the convolution nor a window is turned. Only what is pooled is, where it is an
-output. Where windows leave rows over, these are not computed.
+needs these; the smallest channel of a place, or a softmax over channels, needs one row at a time. Joined with
+that they never lie in memory, and in whatever layout is best: with channels side by side neither a tile of
+the convolution nor a window is turned. Only what comes out is, where it is an output. Where windows leave
+rows over, these are not computed.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ from agents.passes.channels import (
 from agents.passes.contractions import find, initialisation
 from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, widths_for
+from agents.passes.vectors import vectorise
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
 from dojo_core.program.affine import Affine
 from dojo_core.program.tables import Index
-from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
+from dojo_core.program.tree import DTYPE_BYTES, LONG_FUNCTIONS, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 KEPT = 2  # of a core's cache, the share that the rows of a window may take
 
 
 def compute_pooled_rows(sketch: Sketch, operation: Provenance) -> None:
-    """Join a convolution with the windows that pool its rows, and with what lies between.
+    """Join a convolution with what reduces its rows by windows or its channels, and with what lies between.
 
     Where a move is refused, all stays as it was.
     """
@@ -71,6 +73,9 @@ def _compute(sketch: Sketch, operation: Provenance) -> None:
             turn_results(sketch, member.operation, region, width, wanted=False)
     for member in members:
         _order(sketch, member, sums if member.operation == operation else [])
+    for member in members:
+        if member.channels is None:
+            _vectorise_function(sketch, member.operation)
     tile_channels(sketch, first.sum, each, tile)
 
 
@@ -106,9 +111,10 @@ class _Member:
 
 
 class _Chain:
-    """What goes along the rows of a convolution's result: arrays with their layouts, and the windows.
+    """What goes along the rows of a convolution's result: arrays with their layouts, and the windows, which
+    are of one row each where none pool them.
 
-    Raises NoSuchPlace where the rows are used otherwise, or no windows pool them.
+    Raises NoSuchPlace where the rows are used otherwise, or nothing reduces them.
     """
 
     def __init__(self, sketch: Sketch, each: Convolution) -> None:
@@ -119,7 +125,7 @@ class _Chain:
         if not rows:
             raise NoSuchPlace("Its results have no rows.")
         self.layouts = {result.array: _Layout(tuple(range(channels)), channels, rows, False)}
-        outside: set[str] = set()  # made of these arrays as a whole
+        outside, entire = set[str](), set[str]()  # made of these arrays as a whole; used so
         for leaf in sketch.program.leaves:
             if leaf.path > each.leaf.path:
                 read = [access for access in leaf.op.reads if access.array in self.layouts]
@@ -130,16 +136,19 @@ class _Chain:
                     if self.layouts.setdefault(leaf.op.target.array, layout) != layout:
                         raise NoSuchPlace("An array has rows in one place and in another.")
                 elif read or not outside.isdisjoint(access.array for access in leaf.op.reads):
-                    if any(not self.layouts[access.array].pooled for access in read):
-                        raise NoSuchPlace("All of its rows are used at once.")
+                    entire |= {access.array for access in read}
                     outside.add(leaf.op.target.array)
-        if all(window.step == 1 for window in self.windows):
-            raise NoSuchPlace("No windows pool its rows.")
+        pooled = bool(self.windows)
+        if not pooled and all(layout.channels is not None for layout in self.layouts.values()):
+            raise NoSuchPlace("Nothing reduces its rows.")
+        if not pooled:
+            depths = [_step(each.leaf, result.index[row])[0] for row in rows]
+            self.windows = tuple(_Window(each.leaf.scopes[depth].size, 1) for depth in depths)
         for array, layout in self.layouts.items():
-            if array in sketch.program.interface:
-                if not layout.pooled:
-                    raise NoSuchPlace("All of its rows are asked for.")
-            elif len(sketch.program.buffer_of[array].arrays) != 1:
+            asked = array in entire or (pooled and array in sketch.program.interface)
+            if asked and not layout.pooled and (pooled or layout.channels is not None):
+                raise NoSuchPlace("All of its rows are used at once.")
+            if array not in sketch.program.interface and len(sketch.program.buffer_of[array].arrays) != 1:
                 raise NoSuchPlace("Its memory is another array's, too.")
 
     def _follow(self, leaf: Leaf, read: Sequence[Access]) -> _Layout | None:
@@ -168,10 +177,10 @@ class _Chain:
         if any(place is None for place in places):
             return None
         found = [place for place in places if place is not None]
-        layout = self.layouts[read[0].array]
         channels = None
-        if layout.channels is not None:
-            form = read[0].index[layout.channels]
+        for access in read:
+            dimension = self.layouts[access.array].channels
+            form = None if dimension is None else access.index[dimension]
             if isinstance(form, Affine) and len(form.terms) == 1:
                 channels = _dimension(made, form.depths[0])
         return _Layout(tuple(found[:count]), channels, tuple(found[count:]), pooled)
@@ -288,3 +297,12 @@ def _order(sketch: Sketch, member: _Member, sums: Sequence[Provenance]) -> None:
     channels = [p for _, p in inside if p == member.channels]
     sums = sums or [p for d, p in inside if d not in spatial]
     order(sketch, member.operation, [*along, *channels, *sums])
+
+
+def _vectorise_function(sketch: Sketch, operation: Provenance) -> None:
+    """Map places by a long function in vectors: joined with what reduces the channels of each, it would take
+    one after the other."""
+    leaf = leaf_at(sketch, operation)
+    waiting = [leaf.scopes[-1].provenance] if leaf.op.function in LONG_FUNCTIONS else []
+    while waiting:
+        waiting += vectorise(sketch, waiting.pop())

@@ -171,7 +171,8 @@ class _Partition:
             case Kind.POINTWISE:
                 return size == group.volume or (size < group.volume and whole)
             case Kind.REDUCTION:
-                outer = all(self._keeps_outer(node, name, group) for name in read) or self._pools(node, group)
+                outer = all(self._keeps_outer(node, name, group) for name in read)
+                outer = outer or self._goes_along_rows(node, group)
                 turned = group.turned or any(self._turned(name) for name in read)
                 if group.has(Kind.CONTRACTION) and turned:
                     return False  # its rows are not those of the contraction
@@ -203,24 +204,28 @@ class _Partition:
         rest = iter(before)
         return all(size in rest for size in after)
 
-    def _pools(self, node: Node, group: _Group) -> bool:
-        """Does a reduction pool rows of the group's one convolution, which are all there is before it?"""
+    def _goes_along_rows(self, node: Node, group: _Group) -> bool:
+        """Does a reduction pool rows of the group's one convolution, or take all channels of a place, and is
+        there nothing but such before it?"""
         contractions = [each for each in group.nodes if each.kind is Kind.CONTRACTION]
         if len(contractions) != 1 or not self.known[contractions[0].name].convolves:
             return False
-        shape = contractions[0].outputs[0].shape
-        reduced = [each.outputs[0].shape for each in group.nodes if each.kind is Kind.REDUCTION]
-        rows = all(each[-len(shape[2:]) :] == shape[2:] for each in reduced)
-        pooled = node.outputs[0].shape
-        return (
-            self.known[node.name].pools
-            and rows
-            and shape[1] % CHANNELS == 0
-            and self.tensors[node.inputs[0]].shape == shape
-            and len(pooled) == len(shape)
-            and pooled[:2] == shape[:2]
-            and all(after > 1 for after in pooled[2:])
-        )
+        shape, pooled = contractions[0].outputs[0].shape, node.outputs[0].shape
+        reduced = [each for each in group.nodes if each.kind is Kind.REDUCTION]
+        pools = [
+            each for each in reduced if self.known[each.name].pools and each.outputs[0].shape[:2] == shape[:2]
+        ]
+        images = [shape[2:], *(each.outputs[0].shape[2:] for each in pools)]
+        if shape[1] % CHANNELS or not all(
+            each.outputs[0].shape[-len(shape) + 2 :] in images for each in reduced
+        ):
+            return False
+        before = self.tensors[node.inputs[0]].shape
+        small = len(pooled) == len(shape) and pooled[:2] == shape[:2] and all(size > 1 for size in pooled[2:])
+        if self.known[node.name].pools and before == shape and small:
+            return not pools
+        channels = before[:2] == shape[:2] and before[2:] in images
+        return channels and pooled in ((before[0], *before[2:]), (before[0], 1, *before[2:]))
 
     def _is_attention(self, node: Node, read: Sequence[str], group: _Group) -> bool:
         """Does a contraction read the softmax of the group's one contraction, all of data?"""
