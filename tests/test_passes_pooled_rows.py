@@ -58,8 +58,8 @@ def test_two_rows_are_computed_for_a_row_of_windows_with_channels_side_by_side()
 
 
 def test_so_are_the_planes_and_rows_of_a_volume():
-    start = convolution((1, 2, 6, 6, 6), (8, 2, 3, 3, 3), pooled("average", 2, 2, 2))
-    found = [line for line in lines(start) if line.startswith("2 2 2 2 4:u 8:v acc")]
+    start = convolution((1, 2, 6, 6, 11), (8, 2, 3, 3, 3), pooled("average", 2, 2, 2))
+    found = [line for line in lines(start) if line.startswith("2 2 2 2 9:u 8:v acc")]
     assert found, "planes and rows that are pooled, and in them those that they are made of"
 
 

@@ -43,7 +43,8 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 SQUARES = 2  # widths of a vector in a row from which on columns that are left over are few of those to turn
-WORTH = 0.95  # of the cycles that vectors of columns take
+# Of the cycles that vectors of columns take: with results that are turned, and with such as never are stored.
+WORTH, WORTH_UNTURNED = 0.95, 1.2
 # Half cycles a number, in a core's cache and past it. Gathering what does not lie side by side: past it,
 # it is written and read once more. Turning results: many are stored at once, with no sums beside them that
 # would hide the wait, as a tile's do. Laying out weights, once for all images: numbers that lie side by side
@@ -312,22 +313,32 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
 
     Raises NoSuchPlace where vectors of columns take fewer, or no cache holds the weights of a tile.
     """
-    best, cycles = cheapest_tile(sketch, each, width)
+    best, cycles = _cheapest_tile(sketch, each, width)
     target = sketch.context.target
     columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
-    terms = _terms(each)
     through = {each.leaf.op.target.array, each.window.array}
     far = sum(sketch.program.buffer_of[array].bytes for array in through) > target.cache_bytes
-    turned = (TURNED_FAR if far else TURNED) * rows * columns * channels / terms
-    beside = turned + _laid_out(sketch, each) + _fetched(sketch, each, best, terms)
-    if cycles + beside > WORTH * _along_columns(sketch, found, each):
+    turned = (TURNED_FAR if far else TURNED) * rows * columns * channels / _terms(each)
+    if cycles + turned > WORTH * _along_columns(sketch, found, each):
         raise NoSuchPlace("Vectors of columns take fewer cycles.")
     return best
 
 
-def cheapest_tile(sketch: Sketch, each: Convolution, width: int) -> tuple[Tile, float]:
-    """The tile of columns by vectors of channels with the fewest cycles, and half cycles of a plane of
-    results, for each term. Raises NoSuchPlace where no cache holds the weights of a tile."""
+def tile_unturned(sketch: Sketch, found: Contraction, each: Convolution, width: int) -> Tile:
+    """The tile with the fewest cycles where its results are not turned, nor stored for others.
+
+    Raises NoSuchPlace where vectors of columns take far fewer, or no cache holds the weights of a tile.
+    """
+    best, cycles = _cheapest_tile(sketch, each, width)
+    if _panels(sketch, found, each, width) or cycles > WORTH_UNTURNED * _along_columns(sketch, found, each):
+        raise NoSuchPlace("Its weights come by too often.")
+    return best
+
+
+def _cheapest_tile(sketch: Sketch, each: Convolution, width: int) -> tuple[Tile, float]:
+    """The tile of columns by vectors of channels with the fewest cycles; and half cycles of a plane of
+    results, for each term, with those of laying out and fetching weights. Raises NoSuchPlace where no cache
+    holds the weights of a tile."""
     target = sketch.context.target
     columns, channels, rows = (each.size(depth) for depth in (each.column, each.channel, each.row))
     terms = _terms(each)
@@ -351,7 +362,7 @@ def cheapest_tile(sketch: Sketch, each: Convolution, width: int) -> tuple[Tile, 
     best = min(tiles, key=cycles, default=None)
     if best is None:
         raise NoSuchPlace("The weights of a tile are more than a cache keeps.")
-    return best, cycles(best)
+    return best, cycles(best) + _laid_out(sketch, each) + _fetched(sketch, each, best, terms)
 
 
 def _terms(each: Convolution) -> int:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from agents.passes.channels import (
     Convolution,
-    cheapest_tile,
     convolution,
     order_of_sums,
     tile_channels,
+    tile_unturned,
     turn_results,
 )
 from agents.passes.contractions import find, initialisation
@@ -55,7 +55,7 @@ def _compute(sketch: Sketch, operation: Provenance) -> None:
     chain = _Chain(sketch, each)
     if _bytes_of_a_window(sketch, each, chain.windows) > sketch.context.target.cache_bytes // KEPT:
         raise NoSuchPlace("No cache keeps the rows of a window.")
-    tile, _ = cheapest_tile(sketch, each, width)
+    tile = tile_unturned(sketch, found, each, width)
     sums = order_of_sums(each.leaf, each)
     for member in chain.members(first.sum):
         isolate(sketch, member.operation)

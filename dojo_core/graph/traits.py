@@ -16,8 +16,6 @@ from dojo_core.program.tree import Access, Leaf, leaves
 
 Values = np.ndarray[Any, Any]
 
-IMAGES = 4  # dimensions at least: images, channels, rows, columns
-
 
 @dataclass(frozen=True)
 class Traits:
@@ -60,14 +58,20 @@ def traits(node: Node, tensors: Mapping[str, Tensor], constants: Mapping[str, Va
 
 
 def _convolves(leaf: Leaf) -> bool:
-    """Does an operation sum products of a window and of weights over images of rows, channel by channel?"""
-    target = leaf.op.target.index
-    depths = [form.depths[0] for form in target if isinstance(form, Affine) and form.terms]
-    if not leaf.op.accumulate or len(depths) < IMAGES or list(target) != [*map(Affine.iterator, depths)]:
+    """Does an operation sum products of a window and of weights over rows of columns, channel by channel?"""
+    target, read = leaf.op.target, leaf.op.reads
+    along = [depth for form in target.index for depth in form.depths]
+    if not leaf.op.accumulate or len(read) != 2 or not along or not _one_by_one(target):
         return False
-    channel, column = depths[1], depths[-1]
-    along = [(_uses(access, channel), _uses(access, column)) for access in leaf.op.reads]
-    return sorted(along) == [(False, True), (True, False)]
+    window, weights = sorted(map(_depths, read), key=lambda depths: along[-1] not in depths)
+    channels = [place for place, depth in enumerate(along) if depth in weights]
+    return len(channels) == 1 and along[channels[0]] not in window and len(along) - channels[0] > 2
+
+
+def _one_by_one(access: Access) -> bool:
+    """Does it go along one scope in each dimension, an element for each iteration?"""
+    forms = [form for form in access.index if form.depths]
+    return forms == [Affine.iterator(form.depths[0]) for form in forms]
 
 
 def _pools(written: Sequence[Leaf], source: Array) -> bool:
@@ -80,8 +84,7 @@ def _pools(written: Sequence[Leaf], source: Array) -> bool:
 
 def _disjoint(leaf: Leaf, access: Access) -> bool:
     """Is each element read once at most, by windows whose results lie one by one?"""
-    results = [form.depths[0] for form in leaf.op.target.index if isinstance(form, Affine) and form.terms]
-    if list(leaf.op.target.index) != [*map(Affine.iterator, results)]:
+    if not _one_by_one(leaf.op.target):
         return False
     for form in access.index:
         if not isinstance(form, Affine):
@@ -94,8 +97,8 @@ def _disjoint(leaf: Leaf, access: Access) -> bool:
     return True
 
 
-def _uses(access: Access, depth: int) -> bool:
-    return any(form.uses(depth) for form in access.index)
+def _depths(access: Access) -> set[int]:
+    return {depth for form in access.index for depth in form.depths}
 
 
 def _in_order(source: Tensor, result: Array) -> bool:
