@@ -80,7 +80,7 @@ test thorough soak mutate: export PYTHONDONTWRITEBYTECODE =
 test: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	@mkdir -p build; nice -n 10 $(BIN)/python -m mypy >build/mypy.txt 2>&1 & types=$$!; \
+	@mkdir -p build; nice -n 10 $(BIN)/python -m tests.typed >build/mypy.txt 2>&1 & types=$$!; \
 	  $(BIN)/python -m pytest -m 'not soak and not thorough'; tested=$$?; wait $$types; typed=$$?; cat build/mypy.txt; exit $$((tested | typed))
 
 thorough: setup

@@ -313,6 +313,7 @@ def test_kinds_are_weighed_by_how_often_they_stand_in_good_lines() -> None:
     assert len(alike([move for _, move in actions])) == 1 + len(actions)
 
 
+@pytest.mark.thorough  # a run on one kernel: test_perfllm.py; what it keeps: below
 def test_a_loop_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     plan = Plan((("mul", "2x4"), ("add", "2x4")), "snitch", blind=8, guided=4, rounds=1)
     whole = [json.dumps(e) for e in Loop(plan, CountTiming(), tmp_path / "whole").events()]

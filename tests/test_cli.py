@@ -458,7 +458,7 @@ def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
         _, told = command.communicate(timeout=300)
     finally:
         command.kill()
-    assert command.returncode == 130
+    assert command.returncode == 130, told
     assert "Stopped. What was finished is kept." in told
     assert "Traceback" not in told
     wait_until(lambda: not processes_with(home))

@@ -381,7 +381,7 @@ def _html(node: Any) -> Iterator[str]:
         yield from _html(child)
 
 
-@pytest.mark.parametrize("place", ["rubbish", "a folder"])
+@pytest.mark.parametrize("place", one_of(2, ["rubbish", "a folder"]))
 def test_the_app_tells_of_it_in_a_sentence(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_what_has_no_counterpart_is_said(start: Program, said: str, tmp_path: Pa
         eager.write(tmp_path, start)
 
 
+@pytest.mark.thorough  # what it computes: above; processes that others are timed in: test_bench.py
 def test_a_time_of_pytorch_is_taken_once_and_kept() -> None:
     pytest.importorskip("torch", reason="torch is not installed: make setup brings it")
     with Records(":memory:") as records:

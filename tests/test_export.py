@@ -193,12 +193,13 @@ MANY = {
 FEW = ("gelu", "matmul")
 
 
-# Two kernels more are in the one library, as installing a second takes seconds. torch.compile takes longest:
-# make test has it trace a graph, make thorough what that leads to, make soak has Inductor compile that.
+# Two kernels more are in the one library, as installing a second takes seconds. make test uses it with NumPy:
+# importing PyTorch takes as long again. torch.compile takes longest: make thorough has it trace a graph, and
+# what that leads to, make soak has Inductor compile that.
 @pytest.mark.parametrize(
     ("names", "name", "compiler"),
     [
-        ((), "kept", "eager"),
+        ((), "kept", ""),
         pytest.param(FEW, "kept", "aot_eager", marks=pytest.mark.thorough),
         pytest.param(tuple(MANY), "many", "inductor", marks=pytest.mark.soak),
     ],
@@ -214,7 +215,7 @@ def test_a_python_package_works_with_numpy_and_operators_of_many_kernels_with_py
     libraries = [tmp_path / each for each in held if held[each]]
     for folder in libraries:
         write(library(held[folder.name], folder.name), folder)
-    scripts = ["use_python.py", "use_many.py"] if names else ["use_python.py"]
+    scripts = ["use_torch.py", "use_many.py"] if compiler else ["use_python.py"]
     told = run_without_the_dojo(scripts, libraries, tmp_path, compiler, name, *names)
     assert "levels" in told and (not names or f"{len(names)} operators" in told)
 
@@ -463,7 +464,7 @@ NATIVE = ["-DKEPT_NATIVE=ON", "-DCMAKE_C_FLAGS=-march=rv64gcv_zvl256b"]
 @pytest.mark.parametrize(
     ("name", "options", "levels"),
     [
-        ("arm", [], EMULATED["arm"]),
+        pytest.param("arm", [], EMULATED["arm"], marks=pytest.mark.thorough),  # C for Arm: test_crossed.py
         pytest.param("riscv", [], EMULATED["riscv"], marks=pytest.mark.thorough),
         pytest.param("riscv", GCC, dict.fromkeys(EMULATED["riscv"], "scalar"), marks=pytest.mark.soak),
         pytest.param("riscv", NATIVE, {"rv64,v=true,vlen=256": "native"}, marks=pytest.mark.soak),

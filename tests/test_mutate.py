@@ -62,3 +62,25 @@ def test_tests_that_cannot_be_called_notice_nothing(monkeypatch, capsys):
     monkeypatch.setattr(mutate, "checks", lambda module: 1 / 0)
     assert mutate.main(["--sample", "1", "--walks", "0"]) == 2
     assert "The tests could not be called: ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_what_a_test_needs_and_is_not_here_notices_nothing(monkeypatch):
+    monkeypatch.setattr(mutate, "TESTS", ("test_mutate",))
+    monkeypatch.setattr(mutate, "checks", lambda module: [("skips", lambda: pytest.skip("no NVRTC"))])
+    assert mutate.verdict(0) == {"by": ""}
+
+
+def test_the_program_as_it_is_plays_in_the_process_that_judges(monkeypatch):
+    """There all of ours is loaded anew: what stayed would meet classes that are others by the same names."""
+
+    def plays():
+        from agents.passes import play_pass
+        from dojo_core import kernels
+        from dojo_core.game import Game
+
+        assert play_pass(Game.new(kernels.get("relu").program((64, 64))), "heuristic")
+
+    plays()
+    monkeypatch.setattr(mutate, "TESTS", ("test_mutate",))
+    monkeypatch.setattr(mutate, "checks", lambda module: [("plays", plays)])
+    assert mutate.run(None, 0, 300) == {"by": ""}

@@ -674,7 +674,11 @@ def test_training_ends_with_a_table(home):
     [
         (("train", "softmux"), "There is no kernel 'softmux'."),
         (("train", "relu", "softmax", "--shape", "8x8"), "--shape is of one kernel"),
-        (("train", "relu", "--encoder", "nobody/nothing"), "'nobody/nothing' is no model on this machine"),
+        pytest.param(
+            ("train", "relu", "--encoder", "nobody/nothing"),
+            "'nobody/nothing' is no model on this machine",
+            marks=pytest.mark.thorough,  # imports transformers
+        ),
         (
             ("train", "relu", "--encoder", "bag", "--pooling", "sum"),
             "Pooling is one of auto, mean, cls, last",

@@ -24,7 +24,6 @@ from dojo_core.measure.holders import activity
 from dojo_core.recipes import RECIPES, known_recipes
 from dojo_core.targets.cpu.codegen import generate, preamble
 from dojo_core.targets.cpu.processor import known
-from tests.thorough import one_of
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -130,7 +129,8 @@ def test_a_compilers_name_in_two_words(said, short):
     assert short_version(said) == short
 
 
-@pytest.mark.parametrize("openmp", one_of(2, [True, False]), ids=["with libomp", "without libomp"])
+@pytest.mark.thorough  # clang: above, and its code in test_export.py; what systems have: below
+@pytest.mark.parametrize("openmp", [True, False], ids=["with libomp", "without libomp"])
 def test_a_game_is_played_timed_and_exported_where_only_clang_is_and_nothing_of_linux(tmp_path, openmp):
     clang = needs_clang()
     programs = folder_with(tmp_path, clang=clang if openmp else without_openmp(clang))

@@ -256,6 +256,7 @@ LAYOUT = [
     Case(1, "swap_dims x 0 1", XTY2, APART2, "interface"),
     Case(2, "swap_dims t 2 1", XTY2, APART2, "no-such-dim"),
     Case(2, "swap_dims t 0 2", XTY2, APART2, "no-such-dim"),
+    Case(2, "swap_dims t 0 1", heap(x="8", y="8", t=""), "8 t[] = x[{0}]\n| y[{0}] = t[]", "no-such-dim"),
     Case(2, "swap_dims t 1 1", XTY2, APART2, "same-dim"),
     Case(3, "swap_dims t 0 1", XTY2, APART2.replace("16 t[", "16:v t["), "vector-stride"),
     Case(3, "swap_dims t 0 1", heap(x="2,16", y="2,16", t="2,16 register"), "2:u 16:v t[{0},{1}] = x[{0},{1}]\n| 16:v y[{0},{1}] = t[{0},{1}]", "vector-stride"),

@@ -18,7 +18,10 @@ from dojo_core.program.tree import Program
 from tests.drawn import Drawn
 from tests.homes import with_objects
 
-pytestmark = pytest.mark.usefixtures("kept_workers")
+pytestmark = [
+    pytest.mark.usefixtures("kept_workers"),
+    pytest.mark.xdist_group("dynamo"),  # which one process imports
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,6 +16,7 @@ from dojo_core.primitives import Builder
 from dojo_core.program.interpret import interpret
 from tests.thorough import one_of
 
+pytestmark = pytest.mark.xdist_group("dynamo")  # which one process imports
 aten = torch.ops.aten
 
 

@@ -14,6 +14,8 @@ from dojo_core.from_onnx.ports import NotImported
 from dojo_core.graph import Model
 from dojo_core.graph.store import load
 
+pytestmark = pytest.mark.xdist_group("dynamo")  # which one process imports
+
 
 @pytest.fixture(scope="module", autouse=True)
 def backend():

@@ -142,6 +142,7 @@ def softmax() -> Game:
     return game
 
 
+@pytest.mark.thorough  # each kind of verdict, on lines of a few moves: above
 def test_a_game_that_became_16_times_as_fast_has_no_losses(softmax: Game) -> None:
     """At each move another one stands beside it that would gain 5% at once: a greedy player's choice."""
     beside = {n: {"unroll y@0": 0.95 * seconds} for n, seconds in enumerate(SOFTMAX[:-1])}

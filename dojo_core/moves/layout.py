@@ -114,7 +114,7 @@ class SwapDims(_LayoutMove[tuple[str, int, int]]):
         """The last two dimensions, where fewer are there than were named."""
         if refusal.code == Code.NO_SUCH_DIM:
             last = len(buffer_named(context.program, arguments[0]).dims) - 1
-            if last:
+            if last > 0:
                 yield Move("swap_dims", (arguments[0], last - 1, last))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import (
     BOARD,
     MOVE,
@@ -79,8 +81,21 @@ def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_bo
         door.open()
         until_it_rests(page)
         assert page.evaluate("() => [...window.seen]") == ["0"]
+    finally:
+        door.close()
 
-        # a message that is lost is sent again
+
+@pytest.mark.thorough  # what the server does with messages twice or too late: test_service.py
+def test_a_lost_message_is_sent_again_and_what_comes_of_a_game_that_was_left_is_no_error(
+    small_board: Any,
+) -> None:
+    page = small_board
+    play(page)
+    page.keyboard.press("u")
+    expect_here(page, 0)
+    until_it_rests(page)
+    door = Door(page)
+    try:
         door.mode = "lost"
         with page.expect_event("requestfailed"):
             page.keyboard.press("ArrowRight")

@@ -141,6 +141,7 @@ def test_a_wrong_try_is_told_hints_come_in_levels_and_the_solution_can_be_shown(
     learn.locator("[data-step='one-loop-for-both'] >> text=with the solution").wait_for()
 
 
+@pytest.mark.thorough  # where the server is slow; a press at its own page: test_play.py
 def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one_back(
     tab: Any, way: Way, server: Any
 ) -> None:
@@ -159,7 +160,7 @@ def test_what_is_pressed_while_another_page_is_on_its_way_does_not_call_this_one
     expect(tab.locator(".learn")).to_have_count(0)
 
 
-@pytest.mark.thorough  # a press while another page comes: above
+@pytest.mark.thorough  # as above
 def test_a_button_pressed_when_the_next_step_comes_is_pressed(tab: Any, way: Way, server: Any) -> None:
     open_step(tab, server, "one-line-one-loop")
     with way.slow():

@@ -204,12 +204,16 @@ def come(tab: Any, guarded: Server, provider: Provider) -> Callable[[str], None]
     return come
 
 
-def test_who_logs_in_plays_and_who_is_not_listed_does_not(tab: Any, come: Callable[[str], None]) -> None:
+def test_who_logs_in_plays(tab: Any, come: Callable[[str], None]) -> None:
+    come("ada@example.org")
+    tab.wait_for_selector(".card.kernel")
+
+
+@pytest.mark.thorough  # whom a login lets in: test_safety.py
+def test_who_is_not_listed_does_not(tab: Any, come: Callable[[str], None]) -> None:
     come("eve@evil.example")
     tab.wait_for_selector("text=not among those")
     expect(tab.locator(".card.kernel")).to_have_count(0)
-    come("ada@example.org")
-    open_softmax(tab, "8x24")
 
 
 @pytest.mark.thorough  # whose a game is: test_ownership.py, here and above

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tests.browser.playing import BOARD, TELEPHONE, expect, open_means, wait_for_entries
-from tests.screens.looks import Window, findings
+from tests.screens.looks import AUDIT, Window, findings
 from tests.test_doors import DOUBT, LONG
 
 ZOOMED = {"width": 640, "height": 400}  # 1280 by 800 at 200%
 TOP = "document.querySelector('[data-testid=stMain]').scrollTop"
 NAMES = f"[...{BOARD}.querySelectorAll('.row[data-move] .name')]"
+EDGES = """buttons => buttons.map((button) => {
+  const { left, right, top, bottom } = button.getBoundingClientRect();
+  return [left, right, top, bottom];
+})"""
 CUT = f"{NAMES}.filter((name) => name.scrollWidth > name.clientWidth).length"
 
 
@@ -19,6 +23,7 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
     narrow.set_viewport_size(TELEPHONE)
     narrow.goto(server.url)
     narrow.wait_for_selector(".card")
+    assert narrow.evaluate(AUDIT) == []
     narrow.set_viewport_size({"width": 390, "height": 560})  # less than the board's height
     open_means(narrow)  # whose card is farther down
     narrow.wait_for_function(f"() => {TOP} === 0")  # the board begins at its top all the same
@@ -33,9 +38,9 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
             expect(narrow.locator(".pane:visible")).to_have_count(1)
             buttons = narrow.locator(".dock button:visible")
             expect(buttons).to_have_count(13)  # Apply, Hint, Take back, five ways through the line, the tabs
-            boxes = [button.bounding_box() for button in buttons.all()]
-            assert all(box["x"] >= 0 and box["x"] + box["width"] <= size["width"] for box in boxes)
-            assert all(box["y"] >= 0 and box["y"] + box["height"] <= size["height"] for box in boxes)
+            boxes = buttons.evaluate_all(EDGES)
+            assert all(left >= 0 and right <= size["width"] for left, right, _, _ in boxes)
+            assert all(top >= 0 and bottom <= size["height"] for _, _, top, bottom in boxes)
     # The smallest of each kind; python -m tests.screens looks at all of them.
     assert findings(narrow, [Window(390, 844, 200), Window(1280, 1024, 400)], rest=50) == {}
     narrow.set_viewport_size(TELEPHONE)

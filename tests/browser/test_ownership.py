@@ -45,6 +45,7 @@ def game_in(page: Any) -> str:
     return str(page.url).partition("g=")[2]
 
 
+@pytest.mark.thorough  # forged events: below; test_ownership.py; watched live: test_clients.py
 def test_who_opens_the_address_watches_and_plays_on_in_a_copy(small_board: Any, tab: Any) -> None:
     board = small_board
     play(board)

@@ -16,6 +16,9 @@ from tests.browser.conftest import forget
 from tests.browser.playing import NAME, TELEPHONE, markup, open_means, play
 from tests.screens.looks import AUDIT
 
+# The start screen and a board: test_narrow.py. What is typed into fields: test_names.py.
+pytestmark = pytest.mark.thorough
+
 # What the script has told is drawn, and laid out: nothing has changed in the page for a while.
 AT_REST = """() => new Promise((rest) => {
   let timer = setTimeout(done, 250);

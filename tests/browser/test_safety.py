@@ -92,16 +92,18 @@ def dojo_app(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 
 def test_another_address_needs_a_login_or_an_explicit_word(tmp_path: Path) -> None:
-    port = free_port()
-    refused = dojo_app("--address", "0.0.0.0", "--port", str(port), DOJO_HOME=str(tmp_path))
+    refused = dojo_app("--address", "0.0.0.0", "--port", str(free_port()), DOJO_HOME=str(tmp_path))
     assert refused.returncode != 0 and "--insecure" in refused.stderr and "[auth]" in refused.stderr
     assert "Traceback" not in refused.stderr
 
-    server = Server(tmp_path, port)
+
+@pytest.mark.thorough  # with a login it listens there too: test_login.py
+def test_with_that_word_it_answers_by_the_names_that_it_was_given(tmp_path: Path) -> None:
+    server = Server(tmp_path)
     server.start("--address", "0.0.0.0", "--insecure", "--host", "dojo.example")
     try:
-        assert ask(port, Host="dojo.example")[0] == 200
-        assert ask(port, Host="rebound.example")[0] == 403
+        assert ask(server.port, Host="dojo.example")[0] == 200
+        assert ask(server.port, Host="rebound.example")[0] == 403
     finally:
         server.stop()
 

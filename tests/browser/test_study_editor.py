@@ -39,6 +39,16 @@ def settled(page: Any) -> None:
     page.wait_for_selector(".head [role=status]:text-is('Saved')")
 
 
+def test_words_about_a_position_are_kept_as_text(written: Any, server: Any) -> None:
+    page = written
+    page.fill("textarea.note", f"Two loops. {HOSTILE}")
+    page.locator("textarea.note").press("Tab")
+    page.wait_for_selector(".shown >> text=Two loops.")
+    settled(page)
+    assert HOSTILE in text_of(page, server) and page.evaluate("window.pwned") is None
+
+
+@pytest.mark.thorough  # test_study_editing.py and test_studies.py; how the editor begins: above
 def test_a_study_is_written_beside_the_board_and_built(written: Any, server: Any, tmp_path: Path) -> None:
     page = written
     page.fill("textarea.note", f"Two loops. {HOSTILE}")
@@ -80,7 +90,7 @@ def test_a_study_is_written_beside_the_board_and_built(written: Any, server: Any
     assert page.evaluate("window.pwned") is None
 
 
-@pytest.mark.thorough  # test_study_editing.py; the other half of the editor: above
+@pytest.mark.thorough  # as above
 def test_a_text_is_checked_while_it_is_typed_and_none_is_lost(written: Any, server: Any) -> None:
     page = written
     page.click("[data-tab=source]")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from tests.browser.conftest import Server
 from tests.browser.playing import BOARD, MOVE, expect, open_means, play, until_it_rests, wait_for_entries
 from tests.browser.wire import Wire
@@ -71,6 +73,7 @@ def test_another_tab_on_the_same_game_says_that_it_went_on(small_board: Any) -> 
     page.wait_for_selector(".entry.here[data-id='0']")
 
 
+@pytest.mark.thorough  # test_saved_games.py; taken back: above; a field that is typed into: below
 def test_all_games_with_moves_are_listed_renamed_and_deleted(
     start_screen: Any, common_server: Server
 ) -> None:

@@ -90,7 +90,7 @@ def test_a_policy_is_watched_on_a_kernel_it_never_saw_and_asked_for_hints(tab: A
     expect(tab.locator(".entry.here")).to_contain_text(move)
 
 
-def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(tab: Any, server: Any) -> None:
+def test_a_recording_is_stepped_by_keys(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/watch?demo=softmax-by-hand")
     tab.wait_for_selector(".replay >> text=of 11")
     tab.click(".replay >> text=Pause")
@@ -104,12 +104,19 @@ def test_a_recording_is_stepped_by_keys_and_the_tour_leads_through(tab: Any, ser
     expect(tab.locator(".program .op").nth(3)).to_be_attached()
     study = taken(tab, "A study of")
     assert len(study.chapters[0].game.line()) > 5
+
+
+def test_the_tour_leads_through(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/tour")
     tab.wait_for_selector("text=Five loops go over the whole matrix")
     for words in ("Ten moves that a player made", "an agent goes on", "interleaved rounds", "dojo export"):
         tab.get_by_role("button", name="Next").click()
         tab.wait_for_selector(f"text={words}")
     expect(tab.get_by_role("button", name="Next")).to_be_disabled()
+
+
+@pytest.mark.thorough  # its stations: above; lines that are opened on Play: test_learn.py and test_boards.py
+def test_what_the_tour_shows_is_measured_here(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/tour?station=4")
     tab.get_by_role("button", name="Measure it on this machine").click()
     tab.wait_for_selector("text=/the board, move [1-9]/")  # the agent's program is the first that is offered

@@ -1,12 +1,10 @@
-"""Run by a test with the exported package on the path and nothing of the Dojo: NumPy, then PyTorch."""
+"""Run by a test with the exported package on the path and nothing of the Dojo: NumPy."""
 
 import multiprocessing
 import sys
 
 import kept
 import numpy as np
-import torch
-from kept import torch_ops
 
 assert not any(name.partition(".")[0] in ("dojo_core", "dojo_native") for name in sys.modules)
 
@@ -66,11 +64,6 @@ refused(ValueError, "holds one of them twice", lambda: kept.rows(table, picks[[0
 refused(
     ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros)
 )
-refused(
-    ValueError,
-    "a value beyond",
-    lambda: torch_ops.rows(torch.from_numpy(table), torch.from_numpy(picks + 1), torch.from_numpy(zeros)),
-)
 
 refused(ValueError, "softmax was exported for x float32 [64, 64]; or x float32", lambda: kept.softmax(x[:3]))
 refused(TypeError, "x of softmax is float64, and the kernel takes float32", lambda: kept.softmax(expected))
@@ -85,69 +78,4 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     for result in pool.map_async(kept.softmax, [x, x, x]).get(timeout=300):
         np.testing.assert_array_equal(result, out)
 np.testing.assert_array_equal(kept.softmax(x), out)
-
-# PyTorch
-tensor = torch.from_numpy(x)
-wanted = torch.softmax(tensor, -1)
-torch.testing.assert_close(torch_ops.softmax(tensor), wanted)
-torch.testing.assert_close(torch.ops.kept.softmax(tensor.T.contiguous().T), wanted)
-torch.testing.assert_close(
-    torch_ops.softmax(torch.frombuffer(raw, dtype=torch.float32, offset=1).view(64, 64)), wanted
-)
-halves, counts = torch_ops.pair(tensor[:6, :32], torch.from_numpy(lam))
-assert counts.tolist() == lam.sum(1).tolist()
-assert torch_ops.softmax(tensor.to("meta")).shape == (64, 64)
-table, picks = rng.standard_normal((5, 8), np.float32), np.array([2, 6, 3, 4])
-zeros = np.zeros(4, np.float32)
-np.testing.assert_array_equal(kept.rows(table, picks, zeros), table[picks - 2] + table[0])
-refused(ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks + 1, zeros))
-refused(
-    ValueError, "a value beyond those that the kernel takes", lambda: kept.rows(table, picks - 2**40, zeros)
-)
-refused(
-    ValueError,
-    "a value beyond",
-    lambda: torch_ops.rows(torch.from_numpy(table), torch.from_numpy(picks + 1), torch.from_numpy(zeros)),
-)
-
-refused(ValueError, "softmax was exported for", lambda: torch_ops.softmax(tensor[:3]))
-refused(TypeError, "x of softmax is float64", lambda: torch_ops.softmax(tensor.double()))
-soon = ("test_schema", "test_faketensor")
-everything = (*soon, "test_autograd_registration", "test_aot_dispatch_dynamic")
-looked_at = soon if sys.argv[1] == "eager" else everything
-torch.library.opcheck(torch.ops.kept.softmax.default, (tensor,), test_utils=looked_at)
-two = (tensor[:6, :32], torch.from_numpy(lam))
-torch.library.opcheck(torch.ops.kept.pair.default, two, test_utils=soon)
-
-
-class Attend(torch.nn.Module):
-    """Our operator among matrix products, for which PyTorch has code: a sum would be compiled for long."""
-
-    def __init__(self):
-        super().__init__()
-        self.before, self.after = (torch.nn.Linear(64, 64, bias=False) for _ in range(2))
-        self.softmax = torch_ops.softmax
-
-    def forward(self, x):
-        return self.after(self.softmax(self.before(x)))
-
-
-model = Attend()
-compiled = torch.compile(model, fullgraph=True, backend=sys.argv[1])
-with torch.inference_mode():
-    result = compiled(tensor)
-    model.softmax = lambda x: torch.softmax(x, -1)
-    torch.testing.assert_close(result, model(tensor))
-learning = tensor.clone().requires_grad_()
-refused(
-    NotImplementedError, "kept::softmax has no gradient", lambda: torch_ops.softmax(learning).sum().backward()
-)
 print(best, "of", len(tried), "levels")
-
-# the worker of a DataLoader is forked after a call; of more PyTorch warns where there is one core
-rows = torch.utils.data.DataLoader(
-    [tensor] * 3, batch_size=None, num_workers=1, timeout=300,
-    multiprocessing_context="fork", collate_fn=torch_ops.softmax,
-)  # fmt: skip
-for result in rows:
-    torch.testing.assert_close(result, wanted)
