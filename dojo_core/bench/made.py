@@ -29,10 +29,10 @@ def made_baseline(entry: Entry, policy: str, folder: Path, name: str) -> Baselin
     from dojo_core.targets.cpu.codegen import generate
 
     halves = hoisted(entry.program, entry.constants)
-    parts = [("each_run", halves.each_run), ("once", halves.once)] if halves else [("each_run", entry.program)]
-    codes = [generate(program, policy) for _, program in parts]
+    parts = {"each_run": halves.each_run, "once": halves.once} if halves else {"each_run": entry.program}
+    codes = [generate(program, policy) for program in parts.values()]
     job: dict[str, Any] = {"workspace": max(code.workspace_bytes for code in codes)}
-    for (part, program), built in zip(parts, build(codes), strict=True):
+    for (part, program), built in zip(parts.items(), build(codes), strict=True):
         if isinstance(built, CompileError):
             raise BenchFailed(f"Our {entry.name} does not compile: {built.message}")
         job[part] = {"library": built.library, "symbol": built.symbol, **_arrays(program)}

@@ -220,14 +220,12 @@ def choose(job: Job, variants: Variants) -> tuple[_Timed | None, dict[str, objec
                 fault(r, job.expected[o], job.dtypes[o]) for r, o in zip(results, job.outputs, strict=True)
             ]
             sentence = next((each for each in faults if each), "")
-            floats = [
-                (r, job.expected[o]) for r, o in zip(results, job.outputs, strict=True) if job.dtypes[o] == "f32"
-            ]
-            off = max((largest_error(*each) for each in floats), default=None) if not sentence else None
-            del result, results, floats
             if sentence:
                 outcomes[name] = sentence
                 continue
+            both = [(r, o) for r, o in zip(results, job.outputs, strict=True) if job.dtypes[o] == "f32"]
+            off = max((largest_error(r, job.expected[o]) for r, o in both), default=None)
+            del result, results, both
             timed = _Timed(variant, off)
             seconds = min(timed.trial()) / 1e9
         except Exception as error:  # whatever a library throws is this row's failure, not the bench's
