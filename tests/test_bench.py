@@ -25,7 +25,7 @@ from dojo_core.bench.limits import Phase, pattern, stream_code
 from dojo_core.bench.page import page
 from dojo_core.bench.processes import Process, Silent
 from dojo_core.bench.roofline import Question, known
-from dojo_core.bench.summary import best_baseline, geometric_mean, summary, title
+from dojo_core.bench.summary import best_baseline, geometric_mean, settled, summary, title
 from dojo_core.cli import app
 from dojo_core.game import Game
 from dojo_core.measure.machine import this_machine
@@ -513,6 +513,47 @@ def _joining(game):
 
 def _broken(game):
     raise RuntimeError("lost the thread")
+
+
+def test_another_policy_and_constants_are_rows_of_their_own():
+    given = ["conv2d", "--shape", "1x16x16x24x24x3x1x1", "--rounds", "1", "--json", "b.json"]
+    bench(*given, "--policy", "algebraic", "--constant", "w")
+    document = json.loads(Path("b.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    (report,) = document["reports"]
+    rows = {e["entry"]: e for e in report["entries"]}
+    ahead = "heuristic algebraic, w made ahead"
+    assert rows.keys() >= {"heuristic", "heuristic algebraic", ahead}
+    assert all((e["status"], e["verified"]) == ("ok", True) for e in rows.values())
+    assert (report["policy"], rows["heuristic"]["policy"]) == ("reassoc", "reassoc")
+    assert report["reference"] in ("line", "heuristic"), "not one that may compute less"
+    assert {rows[name]["policy"] for name in ("heuristic algebraic", ahead)} == {"algebraic"}
+    # Each is told how far it is from float64: fewer products round more.
+    exact = rows["heuristic"]["error"]
+    assert 0 < exact < 1e-6
+    assert all(exact < rows[name]["error"] < 1e-5 for name in ("heuristic algebraic", ahead))
+    # One that computes less sets no limit.
+    faster = [dict(e, min=1e-12) if e["policy"] == "algebraic" else e for e in report["entries"]]
+    assert settled({**report, "entries": faster})["limits"] == settled(report)["limits"]
+
+
+def test_an_input_that_is_not_there_is_no_constant():
+    said = bench("softmax", "--shape", "8x16", "--constant", "w", code=1).output
+    assert "softmax has no input w. Its inputs: x." in said
+
+
+def test_an_error_is_told_of_the_largest_element(tmp_path):
+    script = tmp_path / "off.py"
+    off = RIGHT.replace("e / e.sum(1, keepdims=True)", "e / e.sum(1, keepdims=True) * (1 + 2.0**-14)")
+    script.write_text((off + SERVE).replace("BASELINES", repr(str(baselines.SCRIPTS))))
+    folder = tmp_path / "job"
+    folder.mkdir()
+    baselines.write_job(folder, "softmax", (8, 16))
+    row = rounds.Row("off", "off", False)
+    made = {"off": Baseline("off", "", str(script))}
+    process = rounds._start(row, ["softmax", "8x16", "1", str(folder)], baselines=made)
+    assert process is not None and row.error == pytest.approx(2.0**-14, rel=0.01)
+    process.close()
 
 
 def test_the_heuristic_pass_is_registered():

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.kernelbench_report import report
 from benchmarks.models import Entry, Row, tables
+from benchmarks.policies import table
 from benchmarks.sections import fill
 
 
@@ -64,3 +65,19 @@ def test_a_section_of_a_page_is_replaced(tmp_path):
     assert page.read_text() == "before\n<!-- a -->\n\nnew\n\n<!-- end -->\nafter\n"
     with pytest.raises(SystemExit, match="no such section"):
         fill(page, "<!-- b -->", "<!-- end -->", "new")
+
+
+def test_another_policy_stands_beside_the_usual_one_with_what_it_is_off_by():
+    def row(name, kind, least, ratio=None, **more):
+        told = {"entry": name, "name": name, "kind": kind, "status": "ok", "apart": False, "min": least}
+        return {**told, **({"ratio": {"median": ratio}} if ratio else {}), **more}
+
+    entries = [
+        row("heuristic algebraic", "ours", 1e-3, 0.5, error=2e-6),
+        row("line", "ours", 2e-3, error=8e-7),
+        row("oneDNN", "baseline", 3e-3, 1.5, error=4e-7),
+        row("PyTorch", "baseline", 4e-3, 2.0),
+    ]
+    told = table([{"kernel": "conv", "shape": "1x2", "reference": "line", "entries": entries}]).splitlines()
+    assert "| conv 1x2 | 1 ms | 3.00 | 2 ms | 1.50 | oneDNN | 3 ms |" in told
+    assert "| conv 1x2 | 2.0e-06 | 8.0e-07 | 4.0e-07 | – |" in told

@@ -187,6 +187,20 @@ def test_the_pass_plays_a_whole_convolution():
     assert not strict.moves
 
 
+def test_the_sums_of_weights_are_made_panel_by_panel_where_each_run_makes_them():
+    """So that what is made of a weight does not fall into few sets of a cache; constants lie as products read
+    them."""
+    program = parse(kernels.get("conv2d").text((64, 32, 32, 6, 6, 3, 1, 1)))
+    (operation,) = (leaf.op.provenance for leaf in program.leaves if leaf.op.accumulate)
+    shapes = {}
+    for constants in ((), ("w",)):
+        sketch = Sketch(context(program, policy="algebraic", constants=frozenset(constants)), most=500)
+        use_fewer_products(sketch, operation)
+        shapes[constants] = [dim.size for dim in sketch.program.buffer_of["ub"].dims]
+    assert shapes[()][0] * shapes[()][-1] == 32, "panels come first"
+    assert shapes[("w",)][0] == shapes[("w",)][1] == shapes[()][1], "products of the algorithm do"
+
+
 LAYER = """kernel conv_relu
 in x1, x2, x3
 out y1

@@ -43,6 +43,14 @@ def test_a_search_begins_with_the_pass_and_the_recorded_lines():
     assert len(set(start)) == len(start)
 
 
+def test_a_search_under_algebraic_begins_with_fewer_products():
+    shape = "1x16x16x24x24x3x1x1"
+    conv = kernels.get("conv2d")
+    begun = Game.new(conv.program(conv.shape(shape)), "conv2d", shape, policy="algebraic")
+    first = Restarts(Task(begun)).start()[0]
+    assert "bilinear" in {move.name for move in first.moves}
+
+
 def test_a_game_that_has_begun_has_no_recorded_line():
     begun = game("reducemean", (64, 256))
     assert recorded(begun)

@@ -217,6 +217,9 @@ class _Play:
                 self._join_sums(makes, uses)
         with sketch.attempt():
             self._side_by_side(f"{name}b")
+        if convolution.w not in sketch.context.constants:
+            with sketch.attempt():
+                self._by_panels(f"{name}b", weights)
         self._turn_back(result, stores)
         self._share([image, weights, f"{name}b1", f"{name}b", *stored])
 
@@ -454,6 +457,20 @@ class _Play:
         last = len(buffer_named(sketch.program, weights).dims) - 1
         sketch.play("split_dim", weights, last, self.width)
         sketch.play("swap_dims", weights, last - 1, last)
+
+    def _by_panels(self, sums: str, weights: str) -> None:
+        """What is made of the weights that a panel of products reads, one panel after the other: then lines
+        are whole before they leave a cache. Sums for the algorithm's products lie a power of two apart, and
+        would fall into few of its sets. Weights that are constants stay as products read them faster: it is
+        done once."""
+        sketch = self.sketch
+        last = len(buffer_named(sketch.program, sums).dims) - 1
+        for array in (sums, weights):
+            writer = next(leaf for leaf in sketch.program.leaves if leaf.op.target.array == array)
+            sketch.play("interchange", sketch.place(writer.path[:1]))
+        sketch.play("swap_dims", sums, 0, last - 2)
+        sketch.play("split_dim", weights, 1, self.width)
+        sketch.play("swap_dims", weights, 0, 1)
 
     def _join_sums(self, makes: str, uses: str) -> None:
         """Both steps of an algorithm's sums for a vector of channels at a time, what is between them

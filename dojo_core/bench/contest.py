@@ -24,7 +24,8 @@ class Contest:
     the limit and of its panels. ``limits``: a report's limits in a sentence for the terminal. ``fault``: why
     nothing can be measured now, or an empty text. ``run(game, entries, against, rounds, on_round, on_step,
     cold, ready_within, records)`` gives a report, and raises BenchFailed. ``needs_kernel``: is a text of
-    one's own left out? ``starts``: may a start program be timed alone? ``apart_counts``: do entries shown
+    one's own left out? ``starts``: may a start program be timed alone?
+    ``policies``: may entries have a policy and constants of their own? ``apart_counts``: do entries shown
     apart compute the same, so that a faster one lowers the limit?"""
 
     baselines: Mapping[str, object]
@@ -35,6 +36,7 @@ class Contest:
     fault: Callable[[], str] = lambda: ""
     needs_kernel: bool = False
     starts: bool = True
+    policies: bool = False
     apart_counts: bool = True
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from dojo_core.checkout import entries
 from dojo_core.game import Game
+from dojo_core.graph.hoisting import hoisted
 from dojo_core.measure.records import Records
 from dojo_core.passed import Passed, passed
 from dojo_core.program.expressions import TextError
@@ -21,11 +22,14 @@ ENTRY_POINTS = "dojo.heuristics"  # of installed packages: functions that play a
 
 @dataclass(frozen=True)
 class Entry:
-    """One of ours: a name, the program, where it comes from."""
+    """One of ours: a name, the program, where it comes from. ``policy``: the one that it is judged by, where
+    it is not the game's. ``constants``: what it makes of these inputs alone is made beforehand."""
 
     name: str
     program: Program
     details: str = ""
+    policy: str = ""
+    constants: frozenset[str] = frozenset()
 
 
 def heuristics() -> dict[str, Callable[[Game], object]]:
@@ -59,10 +63,32 @@ def heuristic_ends(game: Game) -> tuple[dict[str, Passed], list[str]]:
     return ends, remarks
 
 
-def heuristic_entries(game: Game) -> tuple[list[Entry], list[str]]:
-    """The ends, and the remarks."""
-    ends, remarks = heuristic_ends(game)
-    return [Entry(name, end.program, f"{len(end.moves)} moves") for name, end in ends.items()], remarks
+def heuristic_entries(
+    game: Game, policy: str = "", constants: Collection[str] = ()
+) -> tuple[list[Entry], list[str]]:
+    """The ends, and the remarks: by the game's policy; by another one, if any, too; and by each with
+    ``constants`` among the inputs, where something is made of these alone. The game's own come last."""
+    entries: list[Entry] = []
+    remarks: list[str] = []
+    for other in dict.fromkeys([policy or game.policy, game.policy]):
+        for known in [frozenset(constants), frozenset[str]()] if constants else [frozenset[str]()]:
+            copy = Game.new(
+                game.start, game.kernel, game.shape, game.target, other, limits=game.limits, constants=known
+            )
+            ends, failed = heuristic_ends(copy)
+            remarks += [each for each in failed if each not in remarks]
+            for name, end in ends.items():
+                if known and hoisted(end.program, known) is None:
+                    remarks.append(f"By the policy {other} {name} makes nothing of {_and(known)} alone.")
+                    continue
+                title = name if other == game.policy else f"{name} {other}"
+                title += f", {_and(known)} made ahead" if known else ""
+                entries.append(Entry(title, end.program, f"{len(end.moves)} moves", other, known))
+    return entries, remarks
+
+
+def _and(names: Collection[str]) -> str:
+    return " and ".join(sorted(names))
 
 
 def best_record(records: Records, game: Game) -> Entry | None:

@@ -12,7 +12,7 @@ import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from dojo_core.bench.baselines import (
     write_job,
 )
 from dojo_core.bench.contest import BenchFailed
+from dojo_core.bench.made import made_baseline
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.processes import Dialogue, Process, Silent
 from dojo_core.bench.roofline import (
@@ -77,6 +78,8 @@ class Row:
     message: str = ""
     verified: bool = False
     apart: bool = False
+    policy: str = ""  # of one of ours
+    error: float | None = None  # the largest, of the largest of the reference
     variants: dict[str, Any] = field(default_factory=dict)
     rounds: list[list[float]] = field(default_factory=list)
 
@@ -105,6 +108,10 @@ class Row:
             "variants": self.variants,
             "samples_ns": self.rounds,
         }
+        if self.policy:
+            result["policy"] = self.policy
+        if self.error is not None:
+            result["error"] = self.error
         if flat and self.status == "ok":
             result["min"] = min(flat) / 1e9
             result["median"] = statistics.median(flat) / 1e9
@@ -155,13 +162,15 @@ class _Limits:
         self.memory[number] += [float(ns) for ns in answer["samples"]]
         self.answers.append(answer)
 
-    def as_json(self, records: Records, kernel: Question, rows: Sequence[Row]) -> dict[str, Any] | None:
-        """The best that the machine was ever seen to do, in these rounds too, by the kernel's own runs too;
-        None where it was not measured."""
+    def as_json(
+        self, records: Records, kernel: Question, rows: Sequence[Row], policy: str
+    ) -> dict[str, Any] | None:
+        """The best that the machine was ever seen to do, in these rounds too, by the kernel's own runs too,
+        but for those by another policy, which may compute less; None where it was not measured."""
         if not self.answers:
             return None
         keep(records, kernel, self.answers)
-        runs = [(row.name, row.least) for row in rows]
+        runs = [(row.name, row.least) for row in rows if row.policy in ("", policy)]
         roofline = beaten_by(records, kernel, [(name, least) for name, least in runs if least is not None])
         one = records.limit(this_machine().fingerprint, PEAK_OF_ONE)
         assert roofline is not None and one is not None
@@ -215,6 +224,8 @@ def run_bench(
 
     What is missing, hangs or fails is a row that says so. Ratios are against the last of ours that is no
     record. Raises BenchFailed where that one cannot be measured; ``tolerant`` makes that a row too.
+    Those of ours with constants run in processes as baselines do. Where some have a policy of their own or
+    constants, each is told how far its results are from the float64 reference, as baselines are.
     No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
     The machine's limits are kept in ``records``, and are the best that these know; of a text of one's own
     they are not measured. ``rivals``: what such a text is held against, which has no counterpart otherwise.
@@ -225,9 +236,14 @@ def run_bench(
         rivals = Rivals(BASELINES, partial(write_job, kernel=game.kernel, shape=_shape(game)))
     baselines, start = (BASELINES, alone) if rivals is None else (rivals.baselines, rivals.start)
     workload = Workload(game.start, game.kernel, game.policy)
-    rows = [Row(e.name, f"ours: {e.name}", True, e.details) for e in ours]
-    others = [Row(n, baselines[n].name, False, apart=baselines[n].apart) for n in against]
-    reference = next((row for row in reversed(rows) if row.entry != "record"), None)
+    made = [entry for entry in ours if entry.constants]
+    told = bool(made) or any(entry.policy not in ("", game.policy) for entry in ours)
+    ours = [entry for entry in ours if not entry.constants]
+    rows = [_row(entry, game) for entry in ours]
+    others = [_row(entry, game) for entry in made]
+    others += [Row(n, baselines[n].name, False, apart=baselines[n].apart) for n in against]
+    mine = [row for row in rows if row.policy == game.policy and row.entry != "record"]
+    reference = mine[-1] if mine else None
     needed = None if tolerant else reference
     limits = _Limits(flops_of(game))
     kernel = Question(game.start, game.kernel, game.shape, limits.flops)
@@ -239,7 +255,8 @@ def run_bench(
         for entry, row in zip(ours, rows, strict=True):
             on_step(f"verifying {row.name}")
             effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
-            first = measurer.measure(workload, [entry.program], effort, fresh=True)[0]
+            judged = replace(workload, policy=row.policy)
+            first = measurer.measure(judged, [entry.program], effort, fresh=True)[0]
             if first.status != "ok":
                 if row is needed:
                     raise BenchFailed(f"Our {entry.name} of {game.title} is not measurable: {first.message}")
@@ -258,6 +275,19 @@ def run_bench(
                 limits.message = str(error)
                 for row in others:
                     row.fail("unsupported", str(error))
+        if told and rivals is not None and not limits.message:
+            arguments = [game.kernel or "", game.shape]
+            both = zip([*rows, *others], [*ours, *made], strict=False)
+            ready = {
+                row.entry: made_baseline(entry, row.policy, folder, f"ours {number}")
+                for number, (row, entry) in enumerate(both)
+                if entry.program is not game.start
+            }
+            baselines = {**baselines, **ready}
+            for row in rows:
+                if row.status == "ok" and row.entry in ready:
+                    on_step(f"comparing {row.name} with float64")
+                    _judge(row, baselines, [*arguments, "1", str(folder)], start)
         started = rivals is not None and not limits.message
         groups = _groups(runnable, game)
         total = rounds * len(groups)
@@ -269,7 +299,7 @@ def run_bench(
                 on_step, stopped, needed, ready_within, disturbed,
             )  # fmt: skip
     with records_or_own(records) as known:
-        limits_json = limits.as_json(known, kernel, rows + others)
+        limits_json = limits.as_json(known, kernel, rows + others, game.policy)
     least = limits_json["seconds"] if limits_json else None
     program = game.current.program
     return {
@@ -290,6 +320,20 @@ def run_bench(
         "remarks": [*filter(None, (limits.message, remark_on_disturbed(disturbed, total)))],
         "entries": [row.as_json(reference, least) for row in rows + others],
     }
+
+
+def _row(entry: Entry, game: Game) -> Row:
+    name = f"ours: {entry.name}"
+    return Row(entry.name, name, True, entry.details, policy=entry.policy or game.policy)
+
+
+def _judge(row: Row, baselines: Mapping[str, Baseline], arguments: list[str], start: Start) -> None:
+    """How far an entry's results are from the reference, by a process that is timed no further."""
+    judged = replace(row)
+    process = _start(judged, arguments, baselines=baselines, start=start)
+    if process is not None:
+        process.close()
+    row.error = judged.error
 
 
 def records_or_own(records: Records | None) -> AbstractContextManager[Records]:
@@ -383,7 +427,8 @@ def _run_group(
                 if naive and len(ours) > 1 and turn % every:
                     continue
                 effort = Effort.NORMAL if naive else Effort.ROUND
-                again = measurer.measure(workload, [entry.program], effort, fresh=True)[0]
+                judged = replace(workload, policy=row.policy)
+                again = measurer.measure(judged, [entry.program], effort, fresh=True)[0]
                 if again.status != "ok":
                     if row is needed:
                         raise BenchFailed(f"Our {entry.name} failed: {again.message}")
@@ -458,13 +503,13 @@ def _start(
         row.fail(status if status != "None" else "failed", str(ready.get("message", "It said nothing.")))
         process.close()
         return None
-    row.verified = bool(ready.get("verified"))
+    row.verified, row.error = bool(ready.get("verified")), ready.get("error")
     if not row.verified:
         row.fail("wrong_result", "It did not prove its result.")
         process.close()
         return None
     row.details = baseline.details.format(version=ready.get("version", ""))
-    if ready.get("variant"):
+    if ready.get("variant") and not row.ours:
         row.details += f"; {ready['variant']}"
     if len(ready.get("openmp") or ()) > 1:
         row.details += f"; {len(ready['openmp'])} OpenMP runtimes ({', '.join(ready['openmp'])})"

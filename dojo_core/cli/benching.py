@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,14 @@ from rich.markup import escape
 
 from dojo_core import kernels
 from dojo_core.bounded_json import NotJson, read_object
-from dojo_core.cli.positions import ShapeOption, TargetOption, is_file, kernels_and_shapes, played
+from dojo_core.cli.positions import (
+    ShapeOption,
+    TargetOption,
+    is_file,
+    kernels_and_shapes,
+    known_policy,
+    played,
+)
 from dojo_core.cli.records import opened
 from dojo_core.cli.terminal import (
     Failure,
@@ -32,6 +40,7 @@ from dojo_core.game import Game
 from dojo_core.line import lines_for
 from dojo_core.measure.conditions import Conditions
 from dojo_core.measure.measurement import seconds_text
+from dojo_core.program.dependence import POLICIES
 from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.registry import backend
 from dojo_core.version import version
@@ -63,6 +72,22 @@ def bench(
     heuristic: Annotated[
         bool, typer.Option("--heuristic", help="Time the line of the heuristic pass as well.")
     ] = False,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            help="Time the line of the heuristic pass by this policy as well, as a row of its own: "
+            f"{', '.join(POLICIES)}.",
+        ),
+    ] = None,
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--constant",
+            help="An input that is the same in every run, as weights are: time the pass's line as well with "
+            "what it makes of such inputs alone made beforehand.",
+        ),
+    ] = None,
     ready_within: Annotated[
         float | None,
         typer.Option("--ready-within", min=1, help="Seconds that a baseline has to be ready."),
@@ -89,6 +114,9 @@ def bench(
 
     The layers of a network, which the heuristic pass plays too:
     [bold]dojo bench bert-base --against torch --rounds 3 --html bert.html[/bold]
+
+    Another policy beside the usual one, and weights made ready beforehand, as libraries may:
+    [bold]dojo bench conv --policy algebraic --constant w --against onednn[/bold]
     """
     from dojo_core.bench.summary import settled, summary
     from dojo_core.targets.guarded import TargetFailed
@@ -119,6 +147,9 @@ def bench(
         return
     jobs = _jobs(names or [], everything, shape)
     held = _contest(target)
+    more = _More(known_policy(policy, "") if policy else "", tuple(constant or ()))
+    if more != _More() and not held.policies:
+        raise Failure(f"For {target} one policy is timed: leave --policy and --constant out.")
     if start and not held.starts:
         raise Failure(f"For {target} a start program is one thread's: leave --start out.")
     wanted = _baselines(against or [], held)
@@ -133,10 +164,10 @@ def bench(
     for name, sizes in jobs:
         layer = layers.get((name, sizes or ""), "")
         try:
-            passed = heuristic or bool(layer)
+            passed = heuristic or bool(layer) or more != _More()
             report = _measured(
                 held, name, sizes, line, settings, target, wanted, rounds, start, record, passed, not warm,
-                ready_within,
+                ready_within, more,
             )  # fmt: skip
             report["layer"] = layer
             _remark(report, remarks)
@@ -156,6 +187,14 @@ def bench(
             err.print(f"Wrote {escape(str(path))}.", style="dim", soft_wrap=True)
     if document["skipped"]:
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _More:
+    """What the pass's line is timed by as well: a policy, or none, and inputs that are constants."""
+
+    policy: str = ""
+    constants: tuple[str, ...] = ()
 
 
 def _notes(file: Path) -> dict[tuple[str, str], list[str]]:
@@ -234,6 +273,7 @@ def _measured(
     heuristic: bool,
     cold: bool,
     ready_within: float | None,
+    more: _More,
 ) -> dict[str, Any]:
     """One kernel's report; where no start program is timed, the heuristic's program stands in for a line."""
     from dojo_core.bench import BenchFailed
@@ -245,7 +285,10 @@ def _measured(
             f"For {target} the kernels of the library are compared: a text of one's own has no rival."
         )
     heuristic = heuristic or (len(game.line()) < 2 and not held.starts)
-    entries, remarks = _ours(game, remark, start, record, heuristic)
+    unknown = next((each for each in more.constants if each not in game.start.inputs), None)
+    if unknown is not None:
+        raise Failure(f"{name} has no input {unknown}. Its inputs: {', '.join(game.start.inputs)}.")
+    entries, remarks = _ours(game, remark, start, record, heuristic, more)
     try:
         with opened() as records, _watched(f"{name} {game.shape}", rounds) as (advance, step):
             report = held.run(game, entries, against, rounds, advance, step, cold, ready_within, records)
@@ -256,7 +299,7 @@ def _measured(
 
 
 def _ours(
-    game: Game, remark: str, start: bool, record: bool, heuristic: bool
+    game: Game, remark: str, start: bool, record: bool, heuristic: bool, more: _More
 ) -> tuple[list[Entry], list[str]]:
     """Which programs of ours are timed, the one that ratios are against last but for the record; remarks."""
     from dojo_core.bench import Entry
@@ -264,7 +307,7 @@ def _ours(
 
     remarks = [remark] if remark else []
     lined = len(game.line()) > 1
-    made, failed = heuristic_entries(game) if heuristic else ([], [])
+    made, failed = heuristic_entries(game, more.policy, more.constants) if heuristic else ([], [])
     entries = [Entry("start", game.start)] if start or not (lined or made) else []
     entries += made
     remarks = [each.format(stand_in=made[-1].name if made else "start program") for each in remarks] + failed
@@ -350,8 +393,10 @@ def _write(document: dict[str, Any], json_file: Path | None, html_file: Path | N
 def _report_table(report: dict[str, Any]) -> None:
     compared = any(entry.get("ratio") for entry in report["entries"])
     limits = report["limits"]
+    judged = any(e["kind"] == "ours" and e.get("error") is not None for e in report["entries"])
     numbers = [
-        "min", "median", *(("ratio", "worst", "best") if compared else ()), *(("of limit",) if limits else ())
+        "min", "median", *(("ratio", "worst", "best") if compared else ()),
+        *(("of limit",) if limits else ()), *(("error",) if judged else ()),
     ]  # fmt: skip
     from dojo_core.bench.summary import title
 
@@ -372,6 +417,8 @@ def _report_table(report: dict[str, Any]) -> None:
             row += [f"{ratio[w]:.2f}×" if known else "" for w in ("median", "min", "max")]
         if limits:
             row.append(f"{100 * entry['share']:.0f}%" if entry.get("share") else "")
+        if judged:
+            row.append(f"{entry['error']:.1e}" if entry.get("error") is not None else "")
         table.add_row(entry["name"], *row, "verified" if entry["verified"] else "")
     if limits:
         bound = "memory" if limits["bound"] == "memory" else "arithmetic"

@@ -8,9 +8,9 @@ covered only where it is for certain.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from dojo_core.program.affine import Affine
@@ -48,24 +48,17 @@ def coverage(
     read count too, as one stage of a pipeline writes what the next one reads some iterations later.
     """
     read = relaxed(read)
-    array, path = read.element.array, read.leaf.path
+    array = read.element.array
     partial: list[tuple[MemoryAccess, tuple[Constraint, ...]]] = []
     # From the read back: the nearer a write, the more scopes it shares.
     writes = [w for w in reversed(accesses) if w.kind != "r" and w.element.array == array]
-    before = [(shared_depth(w, read), w, False) for w in writes if not path or w.leaf.path < path]
-    if earlier:
-        before += [
-            (depth, w, True)
-            for w in writes
-            for depth in range(shared_depth(w, read))
-            if read.leaf.scopes[depth].mark in ("", "u")  # else its iterations have no order
-        ]
-        before.sort(key=lambda each: (-each[0], each[2]))
-    if any_value and before:  # to find out what padding is takes longest, and rarely brings a write nearer
+    nearest = next(_by_nearness(read, writes, earlier), None)
+    # To find out what padding is takes longest, and rarely brings a write nearer.
+    if any_value and nearest is not None:
         whole = coverage(read, accesses, earlier=earlier)
-        if whole is not None and whole[0] == before[0][0]:
+        if whole is not None and whole[0] == nearest[0]:
             return whole
-    for depth, group in groupby(before, lambda each: each[0]):
+    for depth, group in groupby(_by_nearness(read, writes, earlier), lambda each: each[0]):
         for _, write, carried in group:
             sides = _uncovered_sides(write, read, depth, accesses if any_value else (), carried)
             if sides is None:
@@ -78,6 +71,38 @@ def coverage(
         if len(partial) > 1 and _covers_together(read, [sides for _, sides in partial]):
             return depth, tuple(write for write, _ in partial)
     return None
+
+
+def _by_nearness(
+    read: MemoryAccess, writes: Sequence[MemoryAccess], earlier: bool
+) -> Iterator[tuple[int, MemoryAccess, bool]]:
+    """The writes that may define what is read, the nearest first; ``writes``: from the last back.
+
+    Each with the number of scopes whose iteration they share, and whether it is one ``earlier`` of a further
+    scope.
+    """
+    path = read.leaf.path
+    behind = sum(1 for w in writes if path and not w.leaf.path < path)  # in tree order they come last
+    before = ((shared_depth(w, read), w, False) for w in writes[behind:])
+    # Those behind the read share fewer scopes the further they are. Mostly the nearest before it decides.
+    if not earlier:
+        yield from before
+        return
+    most = shared_depth(writes[behind - 1], read) if behind else 0
+    first = next(before, None)
+    near = 0
+    if first is not None and most <= first[0] + 1:
+        for each in chain((first,), before):
+            if each[0] < first[0]:
+                break
+            near += 1
+            yield each
+    shared = [shared_depth(w, read) for w in writes]
+    both = list(zip(shared, writes, strict=True))
+    others = [(depth, w, False) for depth, w in both[behind + near :]]
+    ordered = [depth for depth, scope in enumerate(read.leaf.scopes) if scope.mark in ("", "u")]
+    others += [(depth, w, True) for most, w in both for depth in ordered if depth < most]
+    yield from sorted(others, key=lambda each: (-each[0], each[2]))
 
 
 def relaxed(read: MemoryAccess) -> MemoryAccess:

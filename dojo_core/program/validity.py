@@ -406,6 +406,8 @@ def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], 
     if not private and not shared and not collapsed:
         return None
     writes = [t for t in view.accesses if t.kind != "r"]
+    places = [(w.element.array, *[w.element.index[k] for k in collapsed]) for w in writes]
+    first = dict(zip(reversed(places), reversed(writes), strict=True))  # many write in the same place
     for read, covered in view.reads([_exit_read(a, buffer) for a in outputs]):
         if covered is None:
             return partial(_undefined, view, read, buffer, owner)
@@ -413,8 +415,11 @@ def _check(view: _View, buffer: Buffer, outputs: Sequence[str]) -> Callable[[], 
         # implied: all accesses share the scopes of the owner, so coverage looks no further out
         if depth < owner:
             return partial(_outlived, definitions, read, buffer, owner)
-        for write in writes:
-            apart = _apart(write, read, depth, collapsed)
+        aparts = {place: _apart(write, read, depth, collapsed) for place, write in first.items()}
+        if not any(aparts.values()):
+            continue
+        for write, place in zip(writes, places, strict=True):
+            apart = aparts[place]
             for definition in definitions if apart else ():
                 witness = _clobber(definition, write, read, depth, materialised, apart)
                 if witness is not None:

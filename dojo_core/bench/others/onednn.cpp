@@ -1,8 +1,9 @@
 // oneDNN's primitives for the bench's kernels: prepared once a set of arrays, then executed.
 //
-// open_kernel(name, sizes, count, packed) chooses; add_set(arrays) prepares a set, inputs in the kernel's order, then the
+// open_kernel(name, sizes, count, packed, winograd) chooses; add_set(arrays) prepares a set, inputs in the kernel's order, then the
 // output; run_set(set) computes it. Activations keep the kernel's plain layout; `packed` lets the library choose that
-// of weights, which are reordered when a set is added (relu_ffn, which has none, takes its other way). Errors: a message from last_error().
+// of weights, which are reordered when a set is added (relu_ffn, which has none, takes its other way); `winograd` asks for
+// that algorithm of a convolution. Errors: a message from last_error().
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -29,7 +30,7 @@ engine cpu(engine::kind::cpu, 0);
 stream queue(cpu);
 std::string kernel, failure;
 dims size;
-bool packed;
+bool packed, winograd;
 std::vector<std::vector<Step>> sets;
 
 dims row_major(const dims& shape) {
@@ -82,10 +83,11 @@ Step product(const memory::desc& a, const memory::desc& b, const memory::desc& c
   return step<matmul>(pd, with);
 }
 
-Step convolution(const dims& x, const dims& w, const dims& y, void** a) {
-  const dims one{1, 1}, none{0, 0};
-  convolution_forward::primitive_desc pd(cpu, prop_kind::forward_inference, algorithm::convolution_auto, plain(x),
-                                         chosen(w), plain(y), one, none, none);
+Step convolution(const dims& x, const dims& w, const dims& y, void** a, dim_t stride = 1, dim_t padding = 0) {
+  const dims strides{stride, stride}, around{padding, padding};
+  const auto how = winograd ? algorithm::convolution_winograd : algorithm::convolution_auto;
+  convolution_forward::primitive_desc pd(cpu, prop_kind::forward_inference, how, plain(x), chosen(w), plain(y), strides,
+                                         around, around);
   return step<convolution_forward>(pd, {{DNNL_ARG_SRC, at(plain(x), a[0])},
                                         {DNNL_ARG_WEIGHTS, in_layout(at(plain(w), a[1]), pd.weights_desc())},
                                         {DNNL_ARG_DST, at(plain(y), a[2])}});
@@ -201,6 +203,12 @@ std::vector<Step> prepare(void** a) {
     const dim_t k = s[5];
     return {convolution({s[0], s[2], s[3], s[4]}, {s[1], s[2], k, k}, {s[0], s[1], s[3] - k + 1, s[4] - k + 1}, a)};
   }
+  if (kernel == "conv2d") {
+    const dim_t k = s[5], stride = s[6], padding = s[7];
+    const auto along = [&](dim_t n) { return (n + 2 * padding - k) / stride + 1; };
+    return {convolution({s[0], s[2], s[3], s[4]}, {s[1], s[2], k, k}, {s[0], s[1], along(s[3]), along(s[4])}, a, stride,
+                        padding)};
+  }
   if (kernel == "dwconv") {
     const dim_t k = s[4];
     return {convolution({s[0], s[1], s[2], s[3]}, {s[1], 1, 1, k, k}, {s[0], s[1], s[2] - k + 1, s[3] - k + 1}, a)};
@@ -216,10 +224,10 @@ std::vector<Step> prepare(void** a) {
 
 extern "C" {
 
-void open_kernel(const char* name, const std::int64_t* sizes, int count, int with_packed) {
+void open_kernel(const char* name, const std::int64_t* sizes, int count, int with_packed, int by_winograd) {
   kernel = name;
   size.assign(sizes, sizes + count);
-  packed = with_packed;
+  packed = with_packed, winograd = by_winograd;
   sets.clear();
 }
 

@@ -1,7 +1,8 @@
 """oneDNN's own primitives (onednn.cpp), without a framework around them.
 
 The library and its headers come from PyPI: onednn-cpu-gomp and onednn-devel-cpu-gomp, built for gcc's OpenMP.
-Variants: weights in their plain layout, and in the one that the library prefers, reordered beforehand.
+Variants: weights in their plain layout, and in the one that the library prefers, reordered beforehand; of
+convolutions also Winograd's algorithm, where the library has it for this processor.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ def build() -> ctypes.CDLL:
     return loaded
 
 
-def prepared(job: Job, library: ctypes.CDLL, packed: bool) -> Variant:
+def prepared(job: Job, library: ctypes.CDLL, packed: bool, winograd: bool = False) -> Variant:
     """Each set's primitives. Each variant has a compiled copy of its own."""
     sizes = (ctypes.c_int64 * len(job.shape))(*job.shape)
-    library.open_kernel(job.kernel.encode(), sizes, len(job.shape), int(packed))
+    library.open_kernel(job.kernel.encode(), sizes, len(job.shape), int(packed), int(winograd))
     runs = []
     for number, arrays in enumerate(job.sets):
         names = (*job.inputs, *job.outputs)
@@ -71,6 +72,8 @@ def prepare(job: Job) -> tuple[Variants, str]:
         variants["weights packed" if job.kernel in WEIGHTS else "binary with post-operations"] = lambda: (
             prepared(job, build(), True)
         )
+    if job.kernel in ("conv", "conv2d"):
+        variants["Winograd, weights packed"] = lambda: prepared(job, build(), True, True)
     return variants, ".".join(map(str, parts))
 
 

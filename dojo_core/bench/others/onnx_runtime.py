@@ -136,6 +136,7 @@ def ways(job: Job) -> dict[str, object]:
         "gemv": lambda g, a, x: g("MatMul", a, x),
         "dot": lambda g, x, y: g("MatMul", x, y),
         "conv": lambda g, x, w: g("Conv", x, w),
+        "conv2d": lambda g, x, w: g("Conv", x, w, strides=[job.shape[6]] * 2, pads=[job.shape[7]] * 4),
         "swiglu": _swiglu,
         "gelu": lambda g, x: g("Gelu", x),
         "silu": lambda g, x: g("Mul", x, g("Sigmoid", x)),

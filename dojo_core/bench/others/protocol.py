@@ -53,7 +53,9 @@ SLOW_NS = 500e6  # a run that takes as long is tried once
 THREADS = int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
 
 # Inputs that are constant in a network: a library may pack them beforehand.
-WEIGHTS: dict[str, tuple[str, ...]] = {"conv": ("w",), "dwconv": ("w",), "swiglu": ("w", "v")}
+WEIGHTS: dict[str, tuple[str, ...]] = {
+    "conv": ("w",), "conv2d": ("w",), "dwconv": ("w",), "swiglu": ("w", "v"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,24 @@ def fault(result: object, expected: np.ndarray, dtype: str = "f32") -> str:
     return ""
 
 
+def largest_error(result: object, expected: np.ndarray) -> float:
+    """The largest difference from what should be, of the largest of that; of finite elements."""
+    array, wanted = np.asarray(result).reshape(-1), expected.reshape(-1)
+    worst = largest = 0.0
+    for first in range(0, len(wanted), 1 << 20):  # by pieces: no second copy of a large array
+        right = wanted[first : first + (1 << 20)]
+        finite = np.isfinite(right)
+        off = np.abs(array[first : first + (1 << 20)] - right, where=finite, out=np.zeros(len(right)))
+        worst = max(worst, float(off.max(initial=0)))
+        largest = max(largest, float(np.abs(right).max(initial=0, where=finite)))
+    return worst / largest if largest else 0.0
+
+
 class _Timed:
     """A variant under the clock: its runs rotate among the sets."""
 
-    def __init__(self, variant: Variant) -> None:
-        self.runs = variant.runs
+    def __init__(self, variant: Variant, error: float | None) -> None:
+        self.runs, self.error = variant.runs, error
         self.turn = 0
         self.calls = 1
         least = min(self.sample() for _ in self.runs)
@@ -205,11 +220,13 @@ def choose(job: Job, variants: Variants) -> tuple[_Timed | None, dict[str, objec
                 fault(r, job.expected[o], job.dtypes[o]) for r, o in zip(results, job.outputs, strict=True)
             ]
             sentence = next((each for each in faults if each), "")
-            del result, results
             if sentence:
                 outcomes[name] = sentence
                 continue
-            timed = _Timed(variant)
+            both = [(r, o) for r, o in zip(results, job.outputs, strict=True) if job.dtypes[o] == "f32"]
+            off = max((largest_error(r, job.expected[o]) for r, o in both), default=None)
+            del result, results, both
+            timed = _Timed(variant, off)
             seconds = min(timed.trial()) / 1e9
         except Exception as error:  # whatever a library throws is this row's failure, not the bench's
             outcomes[name] = brief(error)
@@ -315,7 +332,7 @@ def _compete(
     tell(
         {
             "status": "ok", "verified": True, "version": version, "variant": name, "variants": outcomes,
-            "openmp": openmp_runtimes(),
+            "openmp": openmp_runtimes(), "error": timed.error,
         }
     )  # fmt: skip
     while True:

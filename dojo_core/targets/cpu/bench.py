@@ -47,4 +47,5 @@ CONTEST = Contest(
     "So is C written by hand for these shapes (dojo_core/bench/others/hand.c), which is no library.",
     limits=_limits,
     run=_run,
+    policies=True,
 )
