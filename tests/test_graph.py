@@ -156,7 +156,7 @@ def test_a_convolution_takes_what_reduces_the_channels_of_a_place() -> None:
     graph = m.model(m.map("tanh", "tanh(a)", m.reduce("max", h, 1)))
     assert calls(graph) == ["tanh2 = conv_max_tanh(x, w)"]
     m = Drawn()
-    x, w = m.input("x", 2, 3, 9, 12), m.weight("w", 8, 3, 2, 2)
+    x, w = m.input("x", 2, 3, 9, 12), m.weight("w", 8, 3, 2, 2)  # as many rows as channels
     graph = m.model(m.reduce("max", m.reduce("max", m.convolve(x, w), 2), 1))
     assert calls(graph) == ["conv0 = conv(x, w)", "max2 = max(conv0)"], (
         "of rows that are reduced first it does not"

@@ -1,6 +1,7 @@
 """Rows of a convolution that windows pool, computed for them (agents/passes/pooled_rows.py)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from agents.passes.pooled_rows import compute_pooled_rows
 from dojo_core.moves.legality import context
 from dojo_core.primitives import Array, Builder, convolve, elementwise, pool, reduce
+from dojo_core.program.target import Target
 from dojo_core.program.tree import Program
 from dojo_core.recipes import Sketch
 from tests.test_passes import agrees
@@ -27,9 +29,9 @@ def pooled(kind: str, *taps: int, **attributes: Any) -> Then:
     return lambda b, y: pool(b, kind, elementwise(b, "relu", y), taps, **{"strides": taps} | attributes)
 
 
-def lines(start: Program) -> list[str]:
+def lines(start: Program, target: Target = NARROW) -> list[str]:
     """The lines after the pass's step, whose results are right, without the interface."""
-    sketch = Sketch(context(start, NARROW, "reassoc"), most=500)
+    sketch = Sketch(context(start, target, "reassoc"), most=500)
     for leaf in [leaf for leaf in start.leaves if leaf.op.accumulate]:
         compute_pooled_rows(sketch, leaf.op.provenance)
     agrees(start, sketch)
@@ -91,8 +93,10 @@ def test_a_softmax_over_channels_is_turned_where_a_row_ends():
         e = elementwise(b, "exp", elementwise(b, "-", y, reduce(b, "max", y, (1,), keepdims=True)))
         return elementwise(b, "/", e, reduce(b, "+", e, (1,), keepdims=True))
 
-    found = lines(convolution((2, 3, 6, 6), (8, 3, 3, 3), softmax))
-    assert found[-1] == "| | 8 4 y[{0},{2},{1},{3}] = ty[{0},{1},{3},{2}]"
+    found = lines(convolution((2, 16, 6, 6), (16, 16, 3, 3), softmax))
+    assert found[-1] == "| | 16 4 y[{0},{2},{1},{3}] = ty[{0},{1},{3},{2}]"
+    start = convolution((2, 3, 6, 6), (8, 3, 3, 3), softmax)
+    assert lines(start) == start.text.splitlines()[6:], "turning takes longer than a few products"
 
 
 @pytest.mark.parametrize(
@@ -113,6 +117,12 @@ def test_else_all_stays_as_it_is(channels: int, then: Then):
 def test_so_it_does_where_no_cache_keeps_the_rows_of_a_window():
     start = convolution((1, 1, 6, 9002), (8, 1, 3, 3), pooled("max", 4, 4))
     assert lines(start) == start.text.splitlines()[6:]
+
+
+def test_or_threads_could_not_share_them():
+    start = convolution((1, 3, 12, 12), (8, 3, 3, 3), pooled("max", 2, 2))
+    assert lines(start, replace(NARROW, threads=5)) != start.text.splitlines()[6:]
+    assert lines(start, replace(NARROW, threads=4)) == start.text.splitlines()[6:], "five rows of windows"
 
 
 def test_rows_that_an_output_has_are_all_computed():

@@ -43,8 +43,8 @@ from dojo_core.program.tree import DTYPE_BYTES, Access, Leaf, Provenance
 from dojo_core.recipes import Sketch
 
 SQUARES = 2  # widths of a vector in a row from which on columns that are left over are few of those to turn
-# Of the cycles that vectors of columns take: with results that are turned, and with such as never are stored.
-WORTH, WORTH_UNTURNED = 0.95, 1.2
+# Of the cycles that vectors of columns take, and with results that are neither turned nor stored.
+WORTH, WORTH_UNSTORED = 0.95, 1.2
 # Half cycles a number, in a core's cache and past it. Gathering what does not lie side by side: past it,
 # it is written and read once more. Turning results: many are stored at once, with no sums beside them that
 # would hide the wait, as a tile's do. Laying out weights, once for all images: numbers that lie side by side
@@ -324,14 +324,20 @@ def _chosen(sketch: Sketch, found: Contraction, each: Convolution, width: int) -
     return best
 
 
-def tile_unturned(sketch: Sketch, found: Contraction, each: Convolution, width: int) -> Tile:
-    """The tile with the fewest cycles where its results are not turned, nor stored for others.
+def tile_for_rows(sketch: Sketch, found: Contraction, each: Convolution, width: int, stored: bool) -> Tile:
+    """The tile with the fewest cycles where rows are used as they are computed. ``stored``: results as large
+    as these are turned and stored behind that, as where nothing uses them so.
 
-    Raises NoSuchPlace where vectors of columns take far fewer, or no cache holds the weights of a tile.
+    Raises NoSuchPlace where vectors of columns take fewer, or no cache holds the weights of a tile.
     """
+    if _panels(sketch, found, each, width) is not None:
+        raise NoSuchPlace("A panel of its weights stays for all rows.")
+    if stored:
+        return _chosen(sketch, found, each, width)
     best, cycles = _cheapest_tile(sketch, each, width)
-    if _panels(sketch, found, each, width) or cycles > WORTH_UNTURNED * _along_columns(sketch, found, each):
-        raise NoSuchPlace("Its weights come by too often.")
+    worth = WORTH_UNSTORED if each.weights.array in sketch.context.constants else WORTH
+    if cycles > worth * _along_columns(sketch, found, each):
+        raise NoSuchPlace("Vectors of columns take far fewer cycles.")
     return best
 
 

@@ -18,12 +18,13 @@ from agents.passes.channels import (
     convolution,
     order_of_sums,
     tile_channels,
-    tile_unturned,
+    tile_for_rows,
     turn_results,
 )
 from agents.passes.contractions import find, initialisation
 from agents.passes.nests import isolate, join_shared, leaf_at, order
 from agents.passes.structure import depths_of, only, scope_of, widths_for
+from agents.passes.threads import BALANCED, balance
 from agents.passes.vectors import vectorise
 from dojo_core.moves.places import NoSuchPlace
 from dojo_core.moves.storage import buffer_named
@@ -49,13 +50,17 @@ def _compute(sketch: Sketch, operation: Provenance) -> None:
     each = convolution(sketch, found)
     widths = widths_for(sketch.program, [each.leaf], sketch.context.target)
     width = only(lanes for lanes in widths if each.size(each.channel) % lanes == 0)
+    if ("transpose", width) not in sketch.context.target.instructions:
+        raise NoSuchPlace("What comes out cannot be turned.")
     first = initialisation(sketch, operation, found)
     if first is None:
         raise NoSuchPlace("Nothing sets the result first.")
     chain = _Chain(sketch, each)
     if _bytes_of_a_window(sketch, each, chain.windows) > sketch.context.target.cache_bytes // KEPT:
         raise NoSuchPlace("No cache keeps the rows of a window.")
-    tile = tile_unturned(sketch, found, each, width)
+    if not _has_work_for_threads(sketch, each, chain.windows):
+        raise NoSuchPlace("Threads would share the rows badly.")
+    tile = tile_for_rows(sketch, found, each, width, chain.stores(sketch))
     sums = order_of_sums(each.leaf, each)
     for member in chain.members(first.sum):
         isolate(sketch, member.operation)
@@ -151,6 +156,11 @@ class _Chain:
             if array not in sketch.program.interface and len(sketch.program.buffer_of[array].arrays) != 1:
                 raise NoSuchPlace("Its memory is another array's, too.")
 
+    def stores(self, sketch: Sketch) -> bool:
+        """Is something an output that has all channels and rows?"""
+        whole = (a for a, layout in self.layouts.items() if layout.channels is not None and not layout.pooled)
+        return any(array in sketch.program.interface for array in whole)
+
     def _follow(self, leaf: Leaf, read: Sequence[Access]) -> _Layout | None:
         """The layout of what an operation makes of the rows of others; None: it has not all dimensions."""
         if len({self.layouts[access.array].pooled for access in read}) > 1:
@@ -224,6 +234,14 @@ def _bytes_of_a_window(sketch: Sketch, each: Convolution, windows: Sequence[_Win
     """Bytes of the results that come to a row of windows."""
     number = DTYPE_BYTES[sketch.program.buffer_of[each.leaf.op.target.array].dtype]
     return math.prod(w.step for w in windows) * each.size(each.column) * each.size(each.channel) * number
+
+
+def _has_work_for_threads(sketch: Sketch, each: Convolution, windows: Sequence[_Window]) -> bool:
+    """Can threads share one of the scopes that come outside, images or rows, equally enough?"""
+    outer = [w.pooled for w in windows]
+    inside = {each.channel, each.column, each.row}
+    outer += [each.size(d) for d in depths_of(each.leaf.op.target) - inside]
+    return any(balance(size, sketch.context.target.threads) >= BALANCED for size in outer)
 
 
 def _step(leaf: Leaf, form: Index) -> tuple[int, int]:

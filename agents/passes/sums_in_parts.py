@@ -1,4 +1,4 @@
-"""Sums in parts: many terms are added up part by part, and then the parts.
+"""Sums in parts: a long loop's terms are added up part by part, and then the parts.
 
 A sum of n terms, one after the other, has n rounding errors, each of what has been summed so far. Of parts of
 512 terms each has as many as a BLAS makes, which goes by blocks of some hundred terms; what a tile has summed
@@ -15,11 +15,12 @@ from dojo_core.moves.storage import buffer_named
 from dojo_core.program.tree import Leaf, Provenance
 from dojo_core.recipes import Sketch
 
-MANY, PART = 1024, 512  # terms of a sum from which on it has parts, and of a part at most
+MANY, PART = 1024, 512  # iterations over a sum's terms from which on it has parts, and of a part at most
+SHORTEST = 128  # of a part: shorter ones take more to add up
 
 
 def sum_in_parts(sketch: Sketch) -> None:
-    """Split sums of many terms in registers; where a move is refused, one stays as it is."""
+    """Split long loops whose terms are summed in registers; where a move is refused, one stays as it is."""
     for operation in [leaf.op.provenance for leaf in sketch.program.leaves if leaf.op.accumulate == "+"]:
         with sketch.attempt():
             _split(sketch, operation)
@@ -35,7 +36,7 @@ def _split(sketch: Sketch, operation: Provenance) -> None:
         raise NoSuchPlace("No vectors in registers are summed.")
     size = leaf.scopes[depth].size
     part = max(n for n in range(1, PART + 1) if size % n == 0)
-    if part * part < PART:
+    if part < SHORTEST:
         raise NoSuchPlace("No part of many terms divides them.")
     sketch.play("split_scope", sketch.place(leaf.path[: depth + 1]), part)
     place, name = sketch.place(leaf_at(sketch, operation).path), fresh_name(sketch.program, "part")

@@ -79,6 +79,7 @@ class Row:
     verified: bool = False
     apart: bool = False
     policy: str = ""  # of one of ours
+    constants: tuple[str, ...] = ()  # inputs of which it makes beforehand what hangs on these alone
     error: float | None = None  # the largest, of the largest of the reference
     variants: dict[str, Any] = field(default_factory=dict)
     rounds: list[list[float]] = field(default_factory=list)
@@ -110,6 +111,8 @@ class Row:
         }
         if self.policy:
             result["policy"] = self.policy
+        if self.constants:
+            result["constants"] = list(self.constants)
         if self.error is not None:
             result["error"] = self.error
         if flat and self.status == "ok":
@@ -166,11 +169,13 @@ class _Limits:
         self, records: Records, kernel: Question, rows: Sequence[Row], policy: str
     ) -> dict[str, Any] | None:
         """The best that the machine was ever seen to do, in these rounds too, by the kernel's own runs too,
-        but for those by another policy, which may compute less; None where it was not measured."""
+        but for those by another policy or with constants, which may compute less; None where it was not
+        measured."""
         if not self.answers:
             return None
         keep(records, kernel, self.answers)
-        runs = [(row.name, row.least) for row in rows if row.policy in ("", policy)]
+        whole = [row for row in rows if row.policy in ("", policy) and not row.constants]
+        runs = [(row.name, row.least) for row in whole]
         roofline = beaten_by(records, kernel, [(name, least) for name, least in runs if least is not None])
         one = records.limit(this_machine().fingerprint, PEAK_OF_ONE)
         assert roofline is not None and one is not None
@@ -252,9 +257,9 @@ def run_bench(
         backend(game.target).measurer() if measurer is None else nullcontext(measurer) as measurer,
         tempfile.TemporaryDirectory(prefix="dojo-bench-") as place,
     ):
-        for entry, row in zip(ours, rows, strict=True):
+        for entry, row in zip([*ours, *made], [*rows, *others], strict=False):
             on_step(f"verifying {row.name}")
-            effort = Effort.NORMAL if entry.program is game.start else Effort.FINAL
+            effort = Effort.NORMAL if entry.program is game.start or entry.constants else Effort.FINAL
             judged = replace(workload, policy=row.policy)
             first = measurer.measure(judged, [entry.program], effort, fresh=True)[0]
             if first.status != "ok":
@@ -277,19 +282,20 @@ def run_bench(
                     row.fail("unsupported", str(error))
         if told and rivals is not None and not limits.message:
             arguments = [game.kernel or "", game.shape]
-            both = zip([*rows, *others], [*ours, *made], strict=False)
-            ready = {
-                row.entry: made_baseline(entry, row.policy, folder, f"ours {number}")
-                for number, (row, entry) in enumerate(both)
-                if entry.program is not game.start
-            }
+            ready: dict[str, Baseline] = {}
+            for number, (row, entry) in enumerate(zip([*rows, *others], [*ours, *made], strict=False)):
+                if row.status == "ok" and entry.program is not game.start:
+                    try:
+                        ready[row.entry] = made_baseline(entry, row.policy, folder, f"ours {number}")
+                    except BenchFailed as fault:
+                        row.fail("failed", str(fault))
             baselines = {**baselines, **ready}
             for row in rows:
                 if row.status == "ok" and row.entry in ready:
                     on_step(f"comparing {row.name} with float64")
                     _judge(row, baselines, [*arguments, "1", str(folder)], start)
         started = rivals is not None and not limits.message
-        groups = _groups(runnable, game)
+        groups = _groups([row for row in runnable if row.status == "ok"], game)
         total = rounds * len(groups)
         disturbed: set[int] = set()
         for begin, group in zip(range(0, total, rounds), groups, strict=True):
@@ -324,7 +330,8 @@ def run_bench(
 
 def _row(entry: Entry, game: Game) -> Row:
     name = f"ours: {entry.name}"
-    return Row(entry.name, name, True, entry.details, policy=entry.policy or game.policy)
+    policy, constants = entry.policy or game.policy, tuple(sorted(entry.constants))
+    return Row(entry.name, name, True, entry.details, policy=policy, constants=constants)
 
 
 def _judge(row: Row, baselines: Mapping[str, Baseline], arguments: list[str], start: Start) -> None:

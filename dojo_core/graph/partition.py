@@ -210,22 +210,30 @@ class _Partition:
         contractions = [each for each in group.nodes if each.kind is Kind.CONTRACTION]
         if len(contractions) != 1 or not self.known[contractions[0].name].convolves:
             return False
-        shape, pooled = contractions[0].outputs[0].shape, node.outputs[0].shape
-        reduced = [each for each in group.nodes if each.kind is Kind.REDUCTION]
-        pools = [
-            each for each in reduced if self.known[each.name].pools and each.outputs[0].shape[:2] == shape[:2]
-        ]
-        images = [shape[2:], *(each.outputs[0].shape[2:] for each in pools)]
-        if shape[1] % CHANNELS or not all(
-            each.outputs[0].shape[-len(shape) + 2 :] in images for each in reduced
-        ):
+        shape = contractions[0].outputs[0].shape
+        reductions = [each for each in group.nodes if each.kind is Kind.REDUCTION]
+        pools = [each for each in reductions if self._pools_rows(each, shape)]
+        if shape[1] % CHANNELS or any(self._drops(each) != (1,) for each in reductions if each not in pools):
             return False
         before = self.tensors[node.inputs[0]].shape
-        small = len(pooled) == len(shape) and pooled[:2] == shape[:2] and all(size > 1 for size in pooled[2:])
-        if self.known[node.name].pools and before == shape and small:
+        if self._pools_rows(node, shape):
             return not pools
-        channels = before[:2] == shape[:2] and before[2:] in images
-        return channels and pooled in ((before[0], *before[2:]), (before[0], 1, *before[2:]))
+        images = [shape, *(each.outputs[0].shape for each in pools)]
+        return self._drops(node) == (1,) and before in images
+
+    def _pools_rows(self, node: Node, shape: tuple[int, ...]) -> bool:
+        """Does a reduction make several rows of one, of results of a shape, with columns or without?"""
+        if (
+            not self.known[node.name].pools
+            or self._drops(node)
+            or self.tensors[node.inputs[0]].shape != shape
+        ):
+            return False
+        pooled = node.outputs[0].shape
+        return len(pooled) == len(shape) and pooled[2:-1] != shape[2:-1] and all(n > 1 for n in pooled[2:])
+
+    def _drops(self, node: Node) -> tuple[int, ...]:
+        return self.known[node.name].drops
 
     def _is_attention(self, node: Node, read: Sequence[str], group: _Group) -> bool:
         """Does a contraction read the softmax of the group's one contraction, all of data?"""

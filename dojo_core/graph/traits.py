@@ -22,7 +22,8 @@ class Traits:
     """``lines`` of text, and the ``functions`` and ``accumulations`` in them. ``reshapes``: does its one
     output hold the elements of its one input in their order, so that both may be the same memory?
     ``convolves``: does it sum over windows that all of its channels share, its results one by one?
-    ``pools``: does it reduce windows of its one input that share no element?"""
+    ``pools``: does it reduce parts of its one input that share no element, such as windows? ``drops``: which
+    axes of it does it reduce whole then?"""
 
     lines: int
     functions: frozenset[str]
@@ -30,6 +31,7 @@ class Traits:
     reshapes: bool
     convolves: bool = False
     pools: bool = False
+    drops: tuple[int, ...] = ()
 
 
 def traits(node: Node, tensors: Mapping[str, Tensor], constants: Mapping[str, Values]) -> Traits:
@@ -44,6 +46,7 @@ def traits(node: Node, tensors: Mapping[str, Tensor], constants: Mapping[str, Va
     except BuildError as fault:
         raise GraphError(f"{node.name} ({node.operator}): {fault}") from fault
     written = leaves(tuple(b.body))
+    pooled = _pooled(written, arrays[node.inputs[0]]) if len(node.inputs) == 1 else None
     operations = [leaf.op for leaf in written]
     return Traits(
         len(operations),
@@ -53,7 +56,8 @@ def traits(node: Node, tensors: Mapping[str, Tensor], constants: Mapping[str, Va
         and not operations
         and _in_order(tensors[node.inputs[0]], results[node.outputs[0].name]),
         any(_convolves(leaf) for leaf in written),
-        len(node.inputs) == 1 and _pools(written, arrays[node.inputs[0]]),
+        pooled is not None,
+        () if pooled is None else _dropped(*pooled),
     )
 
 
@@ -74,12 +78,19 @@ def _one_by_one(access: Access) -> bool:
     return forms == [Affine.iterator(form.depths[0]) for form in forms]
 
 
-def _pools(written: Sequence[Leaf], source: Array) -> bool:
-    """Do windows that share no element take all that the operations read of an array?"""
+def _pooled(written: Sequence[Leaf], source: Array) -> tuple[Leaf, Access] | None:
+    """The one operation that reads an array, and how, if it reduces parts that share no element."""
     if not isinstance(source.operand, Access):
-        return False
+        return None
     read = [(leaf, a) for leaf in written for a in leaf.op.reads if a.array == source.operand.array]
-    return len(read) == 1 and all(leaf.op.accumulate and _disjoint(leaf, access) for leaf, access in read)
+    return read[0] if len(read) == 1 and read[0][0].op.accumulate and _disjoint(*read[0]) else None
+
+
+def _dropped(leaf: Leaf, access: Access) -> tuple[int, ...]:
+    """The dimensions of what is read along which an operation has one result."""
+    results = _depths(leaf.op.target)
+    along = [set(form.depths) for form in access.index]
+    return tuple(axis for axis, depths in enumerate(along) if depths and not depths & results)
 
 
 def _disjoint(leaf: Leaf, access: Access) -> bool:
