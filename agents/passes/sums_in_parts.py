@@ -1,9 +1,9 @@
 """Sums in parts: a long loop's terms are added up part by part, and then the parts.
 
-A sum of n terms, one after the other, has n rounding errors, each of what has been summed so far. Of parts of
-512 terms each has as many as a BLAS makes, which goes by blocks of some hundred terms; what a tile has summed
-waits in the first-level cache meanwhile, for a step in 512. Source: Blanchard, Higham and Mary, "A class of
-fast and accurate summation algorithms", SISC 42(3), 2020.
+A sum of n terms, one after the other, has n rounding errors, each of what has been summed so far. In parts,
+as a BLAS goes by blocks of some hundred terms, these are of smaller sums, and few are of large ones. What a
+tile has summed waits in the first-level cache meanwhile, for a step in 512. Source: Blanchard, Higham and
+Mary, "A class of fast and accurate summation algorithms", SISC 42(3), 2020.
 """
 
 from __future__ import annotations
