@@ -515,6 +515,16 @@ def _broken(game):
     raise RuntimeError("lost the thread")
 
 
+def test_what_is_made_of_constants_beforehand_is_a_row_of_its_own():
+    bench("matmul", "--shape", "96x128x128", "--constant", "b", "--rounds", "1", "--json", "b.json")
+    (report,) = json.loads(Path("b.json").read_text())["reports"]
+    rows = {e["entry"]: e for e in report["entries"]}
+    assert all((e["status"], e["verified"]) == ("ok", True) for e in rows.values())
+    assert rows["heuristic, b made ahead"]["constants"] == ["b"] and "constants" not in rows["heuristic"]
+    assert 0 < rows["heuristic, b made ahead"]["error"] < 1e-5, "off from float64 by what is told"
+
+
+@pytest.mark.thorough
 def test_another_policy_and_constants_are_rows_of_their_own():
     given = ["conv2d", "--shape", "1x16x16x24x24x3x1x1", "--rounds", "1", "--json", "b.json"]
     bench(*given, "--policy", "algebraic", "--constant", "w")

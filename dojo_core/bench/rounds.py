@@ -31,7 +31,6 @@ from dojo_core.bench.baselines import (
     write_job,
 )
 from dojo_core.bench.contest import BenchFailed
-from dojo_core.bench.made import made_baseline
 from dojo_core.bench.ours import Entry
 from dojo_core.bench.processes import Dialogue, Process, Silent
 from dojo_core.bench.roofline import (
@@ -61,6 +60,9 @@ GROUP_MEMORY = 0.5  # of the free memory, for the baselines that run beside each
 COPIES = 5  # of a kernel's arrays in a baseline's process at most: its sets, the library's own, temporaries
 PROCESS_BYTES = 1 << 30
 
+
+# An entry, its policy, a folder and a name in it: what starts it in a process as baselines have.
+Make = Callable[[Entry, str, Path, str], Baseline]
 
 # What a row says of a program of ours that gave no time.
 _STATUS = {"wrong_result": "wrong_result", "timeout": "timeout"}
@@ -224,6 +226,7 @@ def run_bench(
     records: Records | None = None,
     rivals: Rivals | None = None,
     measurer: TargetMeasurer | None = None,
+    make: Make | None = None,
 ) -> dict[str, Any]:
     """Measure our entries, the baselines and the machine's limits; a report as JSON-ready data.
 
@@ -234,7 +237,8 @@ def run_bench(
     No round begins once ``stopped`` says so. A baseline has at most ``ready_within`` seconds to be ready.
     The machine's limits are kept in ``records``, and are the best that these know; of a text of one's own
     they are not measured. ``rivals``: what such a text is held against, which has no counterpart otherwise.
-    ``measurer``: what verifies and times ours, if not one for this bench alone.
+    ``measurer``: what verifies and times ours, if not one for this bench alone. ``make``: what starts one of
+    ours in a process of its own; without it none has constants, nor is told how far it is from float64.
     """
     machine = this_machine()
     if rivals is None and game.kernel is not None:
@@ -242,6 +246,8 @@ def run_bench(
     baselines, start = (BASELINES, alone) if rivals is None else (rivals.baselines, rivals.start)
     workload = Workload(game.start, game.kernel, game.policy)
     made = [entry for entry in ours if entry.constants]
+    if made and make is None:
+        raise BenchFailed("What is made of constants beforehand cannot be timed apart here.")
     told = bool(made) or any(entry.policy not in ("", game.policy) for entry in ours)
     ours = [entry for entry in ours if not entry.constants]
     rows = [_row(entry, game) for entry in ours]
@@ -280,13 +286,13 @@ def run_bench(
                 limits.message = str(error)
                 for row in others:
                     row.fail("unsupported", str(error))
-        if told and rivals is not None and not limits.message:
+        if told and make is not None and rivals is not None and not limits.message:
             arguments = [game.kernel or "", game.shape]
             ready: dict[str, Baseline] = {}
             for number, (row, entry) in enumerate(zip([*rows, *others], [*ours, *made], strict=False)):
                 if row.status == "ok" and entry.program is not game.start:
                     try:
-                        ready[row.entry] = made_baseline(entry, row.policy, folder, f"ours {number}")
+                        ready[row.entry] = make(entry, row.policy, folder, f"ours {number}")
                     except BenchFailed as fault:
                         row.fail("failed", str(fault))
             baselines = {**baselines, **ready}

@@ -56,7 +56,7 @@ def settled(report: Report, limit: Roofline | None = None) -> Report:
     timed = measured(report, "ours") + measured(report, "baseline")
     held = contest(report.get("target", DEFAULT_TARGET))
     for entry in timed:
-        if entry.get("policy", report["policy"]) != report["policy"] or entry.get("constants"):
+        if entry.get("policy", report.get("policy")) != report.get("policy") or entry.get("constants"):
             continue  # it may compute less
         if entry["verified"] and (not entry["apart"] or held is None or held.apart_counts):
             roofline = roofline.beaten(entry["min"], f"{entry['name']} ({title(report)})")

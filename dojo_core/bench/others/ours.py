@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from protocol import Job, Variant, Variants, paged, serve
 
-FILE = "DOJO_BENCH_MADE"  # names a file: what is called, with which arrays (dojo_core/bench/made.py)
+FILE = "DOJO_BENCH_MADE"  # names a file: what is called, with which arrays (dojo_core/targets/cpu/made.py)
 
 
 def prepare(job: Job) -> tuple[Variants, str]:

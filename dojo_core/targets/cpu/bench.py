@@ -11,6 +11,7 @@ from dojo_core.bench.ours import Entry
 from dojo_core.bench.rounds import run_bench
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
+from dojo_core.targets.cpu.made import made_baseline
 
 
 def _run(
@@ -25,8 +26,9 @@ def _run(
     records: Records | None,
 ) -> dict[str, Any]:
     return run_bench(
-        game, entries, against, rounds, on_round, on_step, ready_within=ready_within, records=records
-    )
+        game, entries, against, rounds, on_round, on_step, ready_within=ready_within, records=records,
+        make=made_baseline,
+    )  # fmt: skip
 
 
 def _limits(report: Mapping[str, Any]) -> str:

@@ -18,6 +18,8 @@ from dojo_core.codegen.built import CompileError
 from dojo_core.files import write_text
 from dojo_core.graph.hoisting import hoisted
 from dojo_core.program.tree import Program
+from dojo_core.targets.cpu.build import build
+from dojo_core.targets.cpu.codegen import generate
 
 FILE = "DOJO_BENCH_MADE"  # the variable that names what the process reads
 
@@ -25,9 +27,6 @@ FILE = "DOJO_BENCH_MADE"  # the variable that names what the process reads
 def made_baseline(entry: Entry, policy: str, folder: Path, name: str) -> Baseline:
     """What starts an entry in a process of its own, whose code lies in a folder by a name. Raises
     BenchFailed where it does not compile."""
-    from dojo_core.targets.cpu.build import build  # imported where something is compiled
-    from dojo_core.targets.cpu.codegen import generate
-
     halves = hoisted(entry.program, entry.constants)
     parts = {"each_run": halves.each_run, "once": halves.once} if halves else {"each_run": entry.program}
     codes = [generate(program, policy) for program in parts.values()]
