@@ -80,7 +80,8 @@ class Board {
   draw(data, feed = null) {
     const before = this.data;
     const old = this.parts || {};
-    this.data = data;
+    this.data = this.asPressed(data);
+    data = this.data;
     if (data.game) tellTimesIn(data.game.unit);
     this.frame.classList.toggle("embedded", Boolean(data.embedded)); // what stands beside it has this name
     if (data.embedded) put(this.panes.dock.tabs.get("lesson"), data.embedded);
@@ -207,6 +208,12 @@ class Board {
     const event = this.events.add({ kind, ...at, ...fields });
     this.ahead.sent(event);
     return event.seq;
+  }
+
+  /** The server's board, which may not have heard yet what was switched on or off here. */
+  asPressed(data) {
+    const pressed = this.events.pending.filter((event) => event.kind === "measure").at(-1);
+    return pressed && data.game && pressed.game === data.game.id ? { ...data, measuring: pressed.on } : data;
   }
 
   toggleMeasuring() {

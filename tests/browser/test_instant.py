@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -81,6 +82,27 @@ def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_bo
         door.open()
         until_it_rests(page)
         assert page.evaluate("() => [...window.seen]") == ["0"]
+    finally:
+        door.close()
+
+
+def test_measuring_switched_on_and_off_before_the_server_has_heard_of_it_is_off(small_board: Any) -> None:
+    page = small_board
+    door = Door(page)
+    try:
+        door.mode = "held"
+        page.locator(f'.row[data-move="{MOVE}"] .apply').click()
+        while not door.held:
+            page.wait_for_timeout(20)
+        page.keyboard.press("m")
+        with page.expect_response("**/exchange"):
+            door.held.pop(0).continue_()  # of the move alone: on its board nothing is measured
+        expect_entries(page, "Start", f"1. {MOVE}")
+        page.evaluate("() => new Promise((drawn) => setTimeout(() => requestAnimationFrame(drawn), 100))")
+        page.keyboard.press("m")
+        door.open()
+        until_it_rests(page)
+        expect(page.locator(".queue-text")).to_have_text(re.compile("off", re.IGNORECASE))
     finally:
         door.close()
 

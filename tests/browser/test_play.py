@@ -299,10 +299,3 @@ def test_a_recorded_line_is_stepped_through_without_measuring(start_screen: Any)
     board.keyboard.press("m")
     expect(board.locator(".queue-text")).not_to_contain_text("off")
     board.keyboard.press("m")  # nobody waits for the rest
-
-
-def test_measuring_switched_on_and_off_at_once_is_off(small_board: Any) -> None:
-    small_board.keyboard.press("m")
-    small_board.keyboard.press("m")
-    play(small_board)  # behind both
-    expect(small_board.locator(".queue-text")).to_have_text(re.compile("off", re.IGNORECASE))
