@@ -340,6 +340,31 @@ def test_a_budget_is_spent_once_and_what_it_found_lies_in_the_records(entries, p
     assert [p.hash for p in parts[1].model.programs.values()] == [best.program_hash]
 
 
+def test_what_a_search_found_stays_where_it_is_faster_in_the_model(entries, parts, monkeypatch):
+    """On its own inputs: a record may say that the start program is faster than the pass's."""
+
+    def programs():
+        return [program for part in parts for program in part.model.programs.values()]
+
+    x = torch.randn(300, 300)
+    torch.compile(torch.tanh, backend="dojo")(x)
+    (passed,) = programs()
+    (start,) = (kernel.program for kernel in parts[0].model.graph.kernels.values())
+    with Records() as records:
+        for program, seconds in (start, 1e-9), (passed, 1.0):
+            records.add(
+                Record(
+                    program.hash, program.text, start.hash, "", "", "f32", "reassoc", "", "cpu",
+                    this_machine().fingerprint, "", "code", "ok", True, seconds, (Sample(seconds),),
+                )
+            )  # fmt: skip
+    monkeypatch.setattr(searching, "search", lambda *given: None)
+    for _ in range(2):  # and in the next process
+        torch.compiler.reset()
+        alike(torch.compile(torch.tanh, backend="dojo", options={"budget": 2})(x), x.tanh())
+    assert programs() == [passed] * 3
+
+
 def test_the_fastest_record_runs_where_it_is_asked_for(entries, parts):
     x = torch.randn(4, 6)
     torch.compile(torch.neg, backend="dojo")(x)

@@ -130,6 +130,7 @@ class Part:
                 "prepare": self._model.prepare_seconds,
             },
         )
+        self._undecided = bool(self._settings.budget) and not _is_decided(graph, self._settings)
         self._fixed_at = tuple(self._fixed)
         self._versions = [_version(tensor) for tensor in self._fixed.values()]
 
@@ -141,6 +142,8 @@ class Part:
                 self._compile()
         _threads(torch.get_num_threads())
         try:
+            if self._undecided:
+                self._decide(given)
             results = self._run(given) if self._direct else self._run_on_arrays(given)
         except GraphError as fault:
             raise IndexError(str(fault)) from None
@@ -148,6 +151,18 @@ class Part:
             results[result.name] if isinstance(result, Port) else None if result is None else given[result]
             for result in self.interface.results
         ]
+
+    def _decide(self, given: Sequence[torch.Tensor]) -> None:
+        """With the first arguments: which of the programs that a search found stay."""
+        from agents.torch_backend.deciding import decide
+
+        with self._lock:
+            if self._undecided and decide(self._model, self._settings, self._values(given)):
+                self._compile()
+            self._undecided = False
+
+    def _values(self, given: Sequence[torch.Tensor]) -> dict[str, Values]:
+        return {port.name: port.values(given[k]) for k, port in self._inputs}
 
     def _run(self, given: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
         """Results by name, which kernels write where the tensors lie."""
@@ -166,10 +181,14 @@ class Part:
 
     def _run_on_arrays(self, given: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
         """The same where a result is an argument or a constant, of which the model makes a copy."""
-        values = self._model.run(
-            {port.name: port.values(given[k]) for k, port in self.interface.ports.items()}
-        )
+        values = self._model.run(self._values(given))
         return {port.name: port.tensor(values[port.name]) for port in self._outputs}
+
+
+def _is_decided(graph: Graph, settings: Settings) -> bool:
+    from agents.torch_backend.searching import lost  # imported where something is searched
+
+    return lost(graph, settings) is not None
 
 
 def _version(tensor: torch.Tensor) -> tuple[int, int]:

@@ -29,7 +29,7 @@ AGENT = "sampling-lines"
 def search(graph: Graph, settings: Settings, records: Records, passed: Choose) -> None:
     """Measure programs of each kernel, by its share of the time; they lie in the records. A graph that was
     searched with this budget is not searched again, as long as its records are there."""
-    path = _path(graph, settings)
+    path = place("searched", graph, settings)
     if _is_done(path, settings, records):
         return
     timing = timed(Model(graph, passed, settings.policy), drawn_inputs(graph))
@@ -43,10 +43,22 @@ def search(graph: Graph, settings: Settings, records: Records, passed: Choose) -
     sealed.keep(path, json.dumps([graph.kernels[name].program.hash for name in budgets]).encode())
 
 
-def _path(graph: Graph, settings: Settings) -> Path:
+def lost(graph: Graph, settings: Settings) -> frozenset[str] | None:
+    """Hashes of programs that were found for the graph's kernels and lost against the pass's in the model
+    (``deciding.py``); None where they were not compared yet."""
+    content = sealed.read(place("decided", graph, settings))
+    try:
+        hashes = None if content is None else json.loads(bytes(content))
+    except ValueError:
+        return None
+    return frozenset(map(str, hashes)) if isinstance(hashes, list) else None
+
+
+def place(folder: str, graph: Graph, settings: Settings) -> Path:
+    """Where is kept what came of a graph's search."""
     asked = (print_graph(graph), settings.budget, settings.policy, this_machine().fingerprint, AGENT)
     key = hashlib.sha256(repr(asked).encode()).hexdigest()[:24]
-    return sealed.folder(cache_directory() / "searched") / f"{key}.json"
+    return sealed.folder(cache_directory() / folder) / f"{key}.json"
 
 
 def _is_done(path: Path, settings: Settings, records: Records) -> bool:
