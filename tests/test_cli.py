@@ -11,12 +11,14 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from agents.cli import COMMANDS, app
 from dojo_core import kernels, legal_moves, parse
 from dojo_core.checkout import checkout
 from dojo_core.cli.loading import loaded
+from dojo_core.cli.terminal import plain_errors
 from dojo_core.game import Game
 from dojo_core.measure.records import Records
 from dojo_core.targets.cpu.codegen import generate
@@ -463,6 +465,31 @@ def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
     assert "Traceback" not in told
     wait_until(lambda: not processes_with(home))
     assert measured() >= 2
+
+
+@pytest.mark.parametrize("fault", [OSError("The worker has ended."), BrokenPipeError()])
+def test_what_fails_as_it_is_stopped_is_a_stop(fault, capsys):
+    """Ctrl-C ends the processes of a command as well, and it is not sure which hears of it first."""
+
+    def command():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise fault
+
+    with pytest.raises(typer.Exit) as ended:
+        plain_errors(command)()
+    assert ended.value.exit_code == 130
+    assert capsys.readouterr().err == "Stopped. What was finished is kept.\n"
+
+
+def test_a_command_may_be_stopped_while_it_is_imported(monkeypatch):
+    def importing(command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dojo_core.cli.loading.loaded", importing)
+    ended = CliRunner().invoke(app, ["kernels"])
+    assert ended.exit_code == 130 and ended.stderr == "Stopped. What was finished is kept.\n"
 
 
 @pytest.mark.parametrize("words", one_of(2, [["moves", "softmax", "--json"], ["show", "softmax", "--code"]]))

@@ -131,3 +131,11 @@ class CommandGroup(TyperGroup):
 
         name, command, rest = super().resolve_command(ctx, args)
         return name, loaded(COMMANDS[name]) if name in COMMANDS else command, rest
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # while a command was being imported
+            from dojo_core.cli.terminal import stopped
+
+            raise stopped() from None

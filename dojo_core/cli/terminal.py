@@ -64,6 +64,23 @@ class Failure(Exception):
     """A sentence for the person at the terminal; the command ends with code 1."""
 
 
+STOPPED = 130  # as shells have it, of a command that Ctrl-C ended
+
+
+def stopped() -> typer.Exit:
+    """How a command ends that Ctrl-C stopped, which is told."""
+    err.print("Stopped. What was finished is kept.", style="yellow")
+    return typer.Exit(STOPPED)
+
+
+def _amid_a_stop(error: BaseException | None) -> bool:
+    """Did Ctrl-C come first? It stops what the command started as well, which whoever cleans up may stumble
+    over."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     """Errors that a person can cause end in a sentence, never in a traceback."""
 
@@ -74,13 +91,14 @@ def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             with naming(STANDARD_OUTPUT):
                 sys.stdout.flush()  # a reader that has left is noticed here, not as Python ends
             return answer
-        except BrokenPipeError:
-            _throw_away_the_rest()
-            raise typer.Exit(0) from None
         except KeyboardInterrupt:
-            err.print("Stopped. What was finished is kept.", style="yellow")
-            raise typer.Exit(130) from None
+            raise stopped() from None
         except Exception as error:
+            if _amid_a_stop(error):
+                raise stopped() from None
+            if isinstance(error, BrokenPipeError):
+                _throw_away_the_rest()
+                raise typer.Exit(0) from None
             sentence = _sentence(error)
             if sentence is None:
                 raise
