@@ -515,6 +515,7 @@ def _broken(game):
     raise RuntimeError("lost the thread")
 
 
+@pytest.mark.thorough  # below, and without a clock
 def test_what_is_made_of_constants_beforehand_is_a_row_of_its_own():
     bench("matmul", "--shape", "96x128x128", "--constant", "b", "--rounds", "1", "--json", "b.json")
     (report,) = json.loads(Path("b.json").read_text())["reports"]
@@ -599,6 +600,7 @@ def test_a_shape_of_a_network_is_told_by_the_name_of_its_first_layer():
     assert named["gemv", "1000x2048"] == "resnet50.fc" and ("softmax", "6144x512") not in named
 
 
+@pytest.mark.thorough  # that it competes, and names of layers: above
 def test_the_heuristic_stands_in_where_no_line_applies_to_a_shape():
     bench("add:33x21", "resnet50.layer4.add", "--heuristic", "--rounds", "1", "--json", "b.json")
     document = json.loads(Path("b.json").read_text())

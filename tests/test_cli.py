@@ -434,6 +434,7 @@ def processes_with(home: Path) -> list[int]:
     return found
 
 
+@pytest.mark.thorough  # its parts: test_measure.py, test_records.py
 def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
     def measured() -> int:
         if not (home / "records.sqlite").exists():

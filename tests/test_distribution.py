@@ -19,6 +19,7 @@ from tests.distribution import Installed, done, said
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.thorough  # what it is built from: below; its parts as they are here: all other tests
 def test_nothing_is_imported_from_the_checkout(installed: Installed) -> None:
     names = ("dojo_core", "agents", "pages", "dojo_native", "dojo_snitch")
     script = f"import importlib\nfor name in {names}: print(importlib.import_module(name).__file__)"
