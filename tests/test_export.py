@@ -204,9 +204,9 @@ MANY = {
 FEW = ("gelu", "matmul")
 
 
-# Two kernels more are in the one library, as installing a second takes seconds. make test uses it with NumPy and
-# without pip, above. torch.compile takes longest: make thorough has it trace a graph, and what that leads to, make
-# soak has Inductor compile that.
+# Two kernels more are in the one library, as installing a second takes seconds. make test uses it with NumPy
+# and without pip, above. torch.compile takes longest: make thorough has it trace a graph, and what that leads
+# to, make soak has Inductor compile that.
 @pytest.mark.parametrize(
     ("names", "name", "compiler"),
     [

@@ -78,8 +78,8 @@ IMPORTED = re.compile(r"^[ \t]*from ((?:dojo_core|agents|pages)\b[\w.]*) import 
 
 def imports(text: str) -> Iterator[str]:
     """The modules of ours that a file imports, at whatever moment; not those for types alone."""
-    for source, names in IMPORTED.findall(FOR_TYPES.sub("", TEXTS.sub("", text))):
-        for name in re.sub("#.*", "", names).strip("()").split(","):
+    for source, listed in IMPORTED.findall(FOR_TYPES.sub("", TEXTS.sub("", text))):
+        for name in re.sub("#.*", "", listed).strip("()").split(","):
             yield from (f"{source}.{word}" for word in name.split()[:1])
 
 
