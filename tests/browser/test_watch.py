@@ -102,6 +102,12 @@ def test_a_recording_is_stepped_by_keys(tab: Any, server: Any) -> None:
     tab.keyboard.press("ArrowLeft")
     tab.wait_for_selector(f".replay >> text={at} of 11")
     expect(tab.locator(".program .op").nth(3)).to_be_attached()
+
+
+@pytest.mark.thorough  # test_studies.py has studies of runs
+def test_a_recording_is_taken_along_as_a_study(tab: Any, server: Any) -> None:
+    tab.goto(f"{server.url}/watch?demo=softmax-by-hand")
+    tab.wait_for_selector(".replay >> text=of 11")
     study = taken(tab, "A study of")
     assert len(study.chapters[0].game.line()) > 5
 
