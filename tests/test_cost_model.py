@@ -151,7 +151,7 @@ def test_a_guided_search_is_decided_by_its_seed_its_times_and_its_model(name):
     assert SEARCHES[name].guided(model).version != SEARCHES[name].guided(CostModel()).version
 
 
-def test_the_command_fits_it_to_the_records(samples, tmp_path, monkeypatch):
+def test_the_command_fits_it_to_the_records(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     refused = CliRunner().invoke(app, ["cost-model"])
     assert refused.exit_code == 1
