@@ -58,7 +58,7 @@ def test_letters_of_any_size_are_read_whole(tab: Any, server: Any) -> None:
     narrow.goto(server.url)
     narrow.wait_for_selector(".card")
     open_means(narrow)
-    narrow.click(".dock >> text=Moves")
+    narrow.get_by_role("tablist", name="Panes").get_by_role("tab").nth(4).click()
     # The smallest windows of each kind.
     assert findings(narrow, [Window(390, 844, 200), Window(1280, 1024, 400)], rest=50) == {}
     narrow.set_viewport_size(TELEPHONE)
