@@ -432,6 +432,15 @@ def test_a_bench_with_baselines_that_hang_and_crash(scripts, monkeypatch):
     assert noted.count("It is &lt;small&gt;.") == 1 and "Not this" not in noted
 
 
+def test_as_many_baselines_run_beside_each_other_as_half_the_memory_has_room_for(monkeypatch):
+    game = Game.new(kernels.get("softmax").program((8, 16)), "softmax", "8x16")
+    for free, groups in ((2.1, ["a", "b", "c"]), (4.1, ["ab", "c"]), (0.1, ["a", "b", "c"]), (99, ["abc"])):
+        monkeypatch.setattr(rounds, "available_bytes", lambda free=free: free * rounds.PROCESS_BYTES)
+        assert rounds._groups(list("abc"), game) == [list(group) for group in groups]
+    assert rounds._groups([], game) == [[]]
+
+
+@pytest.mark.thorough  # which run beside each other: above; rounds of one group: above
 def test_baselines_that_do_not_fit_the_memory_together_have_rounds_of_their_own(scripts, monkeypatch):
     """A ratio is of runs of one round: what ours did beside one group is not compared with another."""
     monkeypatch.setattr(rounds, "available_bytes", lambda: rounds.PROCESS_BYTES)
@@ -515,6 +524,7 @@ def _broken(game):
     raise RuntimeError("lost the thread")
 
 
+@pytest.mark.thorough  # below, and without a clock
 def test_what_is_made_of_constants_beforehand_is_a_row_of_its_own():
     bench("matmul", "--shape", "96x128x128", "--constant", "b", "--rounds", "1", "--json", "b.json")
     (report,) = json.loads(Path("b.json").read_text())["reports"]
@@ -599,6 +609,7 @@ def test_a_shape_of_a_network_is_told_by_the_name_of_its_first_layer():
     assert named["gemv", "1000x2048"] == "resnet50.fc" and ("softmax", "6144x512") not in named
 
 
+@pytest.mark.thorough  # that it competes, and names of layers: above
 def test_the_heuristic_stands_in_where_no_line_applies_to_a_shape():
     bench("add:33x21", "resnet50.layer4.add", "--heuristic", "--rounds", "1", "--json", "b.json")
     document = json.loads(Path("b.json").read_text())

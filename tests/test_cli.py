@@ -91,18 +91,23 @@ def test_help_says_of_each_command_what_its_own_help_begins_with():
 
 
 def test_a_command_imports_no_more_than_it_needs():
-    """The app, a version and a list start at once: NumPy, rich and the core take longer."""
+    """The app, a version and a list start at once: NumPy, rich and the core take longer. None has PyTorch
+    imported as it is looked up."""
     script = (
-        "import sys\nfrom agents.cli import app\napp({words}, standalone_mode=False)\nprint(*sys.modules)"
+        "import sys\nfrom agents.cli import COMMANDS, app\napp({words}, standalone_mode=False)\n"
+        "print(*sys.modules)\nfrom dojo_core.cli.loading import loaded\n"
+        "if {all}: all(loaded(each) for each in COMMANDS.values())\nprint(*sys.modules)"
     )
     for words, spared in (
         (["--version"], {"rich.console", "numpy", "lark", "dojo_core.moves"}),
         (["app", "--help"], {"numpy", "lark", "dojo_core.moves"}),
         (["recipes"], {"agents.agent", "dojo_core.service", "dojo_core.bench", "dojo_core.export"}),
     ):
-        started = [sys.executable, "-c", script.format(words=words)]
+        started = [sys.executable, "-c", script.format(words=words, all=words == ["recipes"])]
         told = subprocess.run(started, capture_output=True, text=True, check=True).stdout
-        assert spared.isdisjoint(told.splitlines()[-1].split()), words
+        *_, before, after = told.splitlines()
+        assert spared.isdisjoint(before.split()), words
+        assert {"torch", "transformers"}.isdisjoint(after.split()), words
 
 
 def test_kernels():
@@ -436,6 +441,7 @@ def processes_with(home: Path) -> list[int]:
     return found
 
 
+@pytest.mark.thorough  # its parts: test_measure.py, test_records.py
 def test_ctrl_c_ends_everything_and_keeps_what_was_measured(home):
     def measured() -> int:
         if not (home / "records.sqlite").exists():

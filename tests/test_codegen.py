@@ -359,6 +359,7 @@ def test_names_that_c_or_we_have_taken_are_changed():
     np.testing.assert_allclose(run_program(found, inputs)["y"], inputs["x"] * 10 + 9, rtol=1e-5)
 
 
+@pytest.mark.thorough  # test_same_c.py has its bytes
 def test_the_same_program_gives_the_same_c_in_every_process():
     script = (
         "from dojo_core import kernels\n"

@@ -93,6 +93,7 @@ def test_a_median_over_seconds_begins_where_all_seeds_have_begun():
         assert band.x[0] >= (90.0 if panel.x == "seconds" else 1.0)
 
 
+@pytest.mark.thorough  # curves, statistics and panels: above; what it measures: test_agents.py
 def test_compare_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path / "home")))
     monkeypatch.chdir(tmp_path)
@@ -120,5 +121,8 @@ def test_compare_from_the_command_line(tmp_path, monkeypatch):
         assert cell in page
     again = CliRunner().invoke(app, ["compare", "--plot", "compare/compare.json", "--out", "twice"])
     assert again.exit_code == 0 and (tmp_path / "twice" / "compare.png").exists()
+
+
+def test_a_comparison_of_nothing_is_a_sentence():
     assert "Name the kernels" in CliRunner().invoke(app, ["compare"]).stderr
     assert "There is no agent" in CliRunner().invoke(app, ["compare", "relu", "--agents", "x"]).stderr

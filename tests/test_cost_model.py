@@ -95,14 +95,15 @@ def seconds(programs: list[Program]) -> list[float]:
     return [each.seconds for each in told if each.seconds]
 
 
+def sampled(kernel: str) -> Sampled:
+    programs = walked(kernel)
+    rows = np.array([features(p) for p in programs])
+    return Sampled(kernel, rows, np.log2(seconds(programs)))
+
+
 @pytest.fixture(scope="module")
 def samples() -> list[Sampled]:
-    made = []
-    for kernel in TINY:
-        programs = walked(kernel)
-        rows = np.array([features(p) for p in programs])
-        made.append(Sampled(kernel, rows, np.log2(seconds(programs))))
-    return made
+    return [sampled(kernel) for kernel in TINY]
 
 
 @pytest.mark.thorough  # learning; what a model says and keeps is tried below
@@ -137,20 +138,20 @@ def test_a_run_teaches_the_model():
     "name",
     one_of(2, ["sampling-edges", "annealing-edges", pytest.param("sampling-lines", marks=pytest.mark.soak)]),
 )
-def test_a_guided_search_is_decided_by_its_seed_its_times_and_its_model(name, samples):
+def test_a_guided_search_is_decided_by_its_seed_its_times_and_its_model(name):
     task = Task(Game.new(kernels.get("softmax").program((8, 32)), "softmax"))
 
     def lines(model: CostModel) -> list[object]:
         agent = SEARCHES[name].guided(model)
         return [e.line for e in run(task, agent, CountTiming(), Budget(8))]
 
-    model = CostModel.fitted(samples)
+    model = CostModel.fitted([sampled("softmax")])
     assert lines(model) == lines(model)
     assert lines(model) != lines(CostModel(tuple(-w for w in model.weights)))
     assert SEARCHES[name].guided(model).version != SEARCHES[name].guided(CostModel()).version
 
 
-def test_the_command_fits_it_to_the_records(samples, tmp_path, monkeypatch):
+def test_the_command_fits_it_to_the_records(tmp_path, monkeypatch):
     monkeypatch.setenv("DOJO_HOME", str(with_objects(tmp_path)))
     refused = CliRunner().invoke(app, ["cost-model"])
     assert refused.exit_code == 1

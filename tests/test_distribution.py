@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -19,6 +20,21 @@ from tests.distribution import Installed, done, said
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def test_what_is_imported_is_in_the_list_that_is_built_from() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    folders = project["tool"]["scikit-build"]["wheel"]["packages"]
+    ignored = (ROOT / ".gitignore").read_text().split()  # which the build leaves out
+    assert not {f"{folder}/" for folder in folders} & set(ignored)
+    for words in project["project"]["entry-points"].values():
+        for module in (word.partition(":")[0] for word in words.values()):
+            assert module.partition(".")[0] in folders, module
+            place = ROOT.joinpath(*module.split("."))
+            assert place.with_suffix(".py").is_file() or place.is_dir(), module
+    ours = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
+    assert ours <= set(folders)
+
+
+@pytest.mark.thorough  # the list that it is built from: above; its parts as they are here: all other tests
 def test_nothing_is_imported_from_the_checkout(installed: Installed) -> None:
     names = ("dojo_core", "agents", "pages", "dojo_native", "dojo_snitch")
     script = f"import importlib\nfor name in {names}: print(importlib.import_module(name).__file__)"

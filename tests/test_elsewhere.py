@@ -115,6 +115,7 @@ def test_tuning_plays_for_the_processor_that_a_worker_tells(
     assert machines.remembered(THERE) == known(claim)
 
 
+@pytest.mark.thorough  # a worker's records: test_scale.py; words, refusals: below
 def test_records_of_a_run_say_the_machine_that_measured(cluster_of_workers, monkeypatch):
     """A worker of this very machine, from a laptop with the narrowest vectors."""
     worker = this_machine().fingerprint
@@ -137,6 +138,7 @@ def test_records_of_a_run_say_the_machine_that_measured(cluster_of_workers, monk
     assert dojo("machines").count(worker) == 1
 
 
+@pytest.mark.thorough  # what is no claim of a worker: below
 def test_a_worker_that_tells_nothing_readable_is_refused_with_a_sentence(cluster_of_workers):
     cluster_of_workers.start_worker(machine=THERE, claim="")
     with WorkerPool(cluster_of_workers.address, credentials.security(cluster_of_workers.key), 30) as pool:

@@ -365,6 +365,7 @@ def test_a_bag_of_tokens_counts():
     assert counted["4"] == 4 and counted["array0"] == 3 and counted["heap"] == 1
 
 
+@pytest.mark.thorough  # test_cli.py tells what commands import
 def test_the_command_line_starts_without_torch():
     code = """
         import sys, agents.cli

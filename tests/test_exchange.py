@@ -235,6 +235,7 @@ def test_a_database_of_the_first_version_gets_the_new_form(tmp_path):
         assert len(again.measurements()) == 4
 
 
+@pytest.mark.thorough  # test_records.py has one kill
 @pytest.mark.parametrize("kills", [15, pytest.param(300, marks=pytest.mark.soak)])
 def test_killed_again_and_again_while_writing_nothing_finished_is_lost(tmp_path, kills):
     rng, finished = random.Random(kills), set()

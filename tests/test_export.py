@@ -165,14 +165,25 @@ def test_a_c_program_builds_with_it_and_gets_its_results(exported, tmp_path, com
     levels = {64: 3, 32: 2, 16: 1}[host().vector_bytes[0]]
     told = done(user / "build" / "main", cwd=tmp_path, OMP_NUM_THREADS="4")
     assert told.endswith(f"of {levels} levels\n")
+    # What pip installs is this library beside the Python files: here without it, which would build anew.
+    package = tmp_path / "site" / "kept"
+    shutil.copytree(exported / "kept", package)
+    [shared] = [path for path in build.iterdir() if path.name in ("libkept.so", "libkept.dylib")]
+    shutil.copy(shared, package)
+    assert run_alone(["use_python.py"], package.parent, tmp_path).endswith(f"of {levels} levels\n")
 
 
 def run_without_the_dojo(scripts: list[str], libraries: list[Path], scratch: Path, *words: str) -> str:
-    """What scripts that use libraries say, these installed by pip where nothing of ours is. One process runs
-    them all: importing torch and readying its compiler is the greater part of their time."""
+    """What scripts that use libraries say, these installed by pip where nothing of ours is."""
     site = scratch / "site"
     install = "-m pip install --no-index --no-deps --no-build-isolation --disable-pip-version-check --target"
     done(sys.executable, *install.split(), site, *libraries, cwd=scratch)
+    return run_alone(scripts, site, scratch, *words)
+
+
+def run_alone(scripts: list[str], site: Path, scratch: Path, *words: str) -> str:
+    """What scripts say that use the packages in a folder. One process runs them all: importing torch and
+    readying its compiler is the greater part of their time."""
     # -I -S: neither this folder nor what .pth files add, so that the Dojo is not importable
     paths = [str(site), sysconfig.get_paths()["purelib"]]
     files = [str(USED / script) for script in scripts]
@@ -193,13 +204,13 @@ MANY = {
 FEW = ("gelu", "matmul")
 
 
-# Two kernels more are in the one library, as installing a second takes seconds. make test uses it with NumPy:
-# importing PyTorch takes as long again. torch.compile takes longest: make thorough has it trace a graph, and
-# what that leads to, make soak has Inductor compile that.
+# Two kernels more are in the one library, as installing a second takes seconds. make test uses it with NumPy
+# and without pip, above. torch.compile takes longest: make thorough has it trace a graph, and what that leads
+# to, make soak has Inductor compile that.
 @pytest.mark.parametrize(
     ("names", "name", "compiler"),
     [
-        ((), "kept", ""),
+        pytest.param((), "kept", "", marks=pytest.mark.thorough),
         pytest.param(FEW, "kept", "aot_eager", marks=pytest.mark.thorough),
         pytest.param(tuple(MANY), "many", "inductor", marks=pytest.mark.soak),
     ],
@@ -374,19 +385,23 @@ EMULATED = {
 def ported(tmp_path_factory):
     """Lines of softmax and the int8 product, and a text that asks for a dot product where there is one; and
     the library of these."""
+    return ported_ones(PORTED, tmp_path_factory)
+
+
+def ported_ones(lines, tmp_path_factory):
 
     def again(on):
         marked = DOTS.replace("2 4 4 y", "2 4:sdot 4 y") if ("sdot", 4) in on.instructions else DOTS
         return parse(marked), "a text"
 
     with Records(tmp_path_factory.mktemp("ported") / "records.sqlite") as none:
-        chosen = [best(kernel, shape, none) for kernel, shape in PORTED.items()]
+        chosen = [best(kernel, shape, none) for kernel, shape in lines.items()]
     chosen.append(replace(own(DOTS), again=again))
     return chosen, library(chosen, "kept", sets_for("riscv, x86,arm"))
 
 
-def test_what_is_for_other_processors_changes_no_file_of_this_ones(ported):
-    chosen, made = ported
+def test_what_is_for_other_processors_changes_no_file_of_this_ones(tmp_path_factory):
+    chosen, made = ported_ones({"softmax": PORTED["softmax"]}, tmp_path_factory)
     alone, more = library(chosen, "kept").files, made.files
     assert library(chosen, "kept", sets_for("x86")).files == alone
     assert not [path for path, text in alone.items() if re.search("arm|riscv|toolchain", path + text, re.I)]
@@ -397,6 +412,10 @@ def test_what_is_for_other_processors_changes_no_file_of_this_ones(ported):
         lines = iter(more[path].splitlines())
         kept = [line for line in alone[path].splitlines() if not re.search("_WORKSPACE|bytes of stack", line)]
         assert all(line in lines for line in kept), path
+    levels = ("dots_arm_neon", "dots_arm_dotprod", "dots_riscv_scalar")
+    softmaxes = (f"softmax_8x192_{level}" for level in ("arm_neon", "riscv_scalar", "riscv_v128"))
+    new = {path for path in set(more) - set(alone) if path.startswith("kernels/")}
+    assert new == {f"kernels/{name}.c" for name in (*levels, *softmaxes)}
     assert {path for path in more if path.startswith("cmake/")} == {
         "cmake/aarch64-linux-gnu.cmake",
         "cmake/riscv64-linux-gnu.cmake",
@@ -405,6 +424,7 @@ def test_what_is_for_other_processors_changes_no_file_of_this_ones(ported):
         assert path.startswith("kernels/") or not re.search("@[a-z_]+@", more[path]), path
 
 
+@pytest.mark.thorough  # the line of one, and what has none: above, below
 def test_a_kernel_has_its_line_at_the_widths_of_each_processor(ported):
     files = ported[1].files
     assert {path for path in files if re.search("arm|riscv", path) and path.startswith("kernels")} == {

@@ -225,7 +225,8 @@ def test_a_prompt_begins_a_game(seats: Seats) -> None:
 # ---------------------------------------------------------------------- over the wire
 
 
-@pytest.mark.parametrize("line", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.thorough  # in process and over HTTP: above and below
+@pytest.mark.parametrize("line", [False, True])
 def test_over_stdio_one_sends_nonsense_and_then_plays(tmp_path: Path, line: bool) -> None:
     """The command as a client starts it, with the real clock. Whatever else is written there would end the
     connection: the client reads standard output as the protocol alone.

@@ -140,10 +140,15 @@ def test_a_correct_program_is_verified_and_timed(shared: Measurer) -> None:
     ("factor", "status", "message"),
     [
         (CRASH, "crash", "It crashed with SIGSEGV."),
-        (TRAP, "crash", f"It crashed with {TRAPPED}."),
+        pytest.param(TRAP, "crash", f"It crashed with {TRAPPED}.", marks=pytest.mark.thorough),
         (EXIT, "crash", "The measuring process ended with status 3."),
         (AFTER, "out_of_bounds", "It reads or writes 1200 bytes after the end of y."),
-        (BEFORE, "out_of_bounds", "It reads or writes 20000 bytes before the start of y."),
+        pytest.param(
+            BEFORE,
+            "out_of_bounds",
+            "It reads or writes 20000 bytes before the start of y.",
+            marks=pytest.mark.thorough,
+        ),
         (CANARY, "out_of_bounds", "It writes 5 bytes after the end of y."),
         (UNWRITTEN, "unwritten", "1 of 2100 elements of y are never written, among them y[58,16]."),
         (WRONG, "wrong_result", "1 of 2100 elements of y are wrong: y[37,0] is"),
@@ -346,6 +351,7 @@ def test_ctrl_c_need_not_wait_for_others_who_measure(
         measure(measurer, SAME)
 
 
+@pytest.mark.thorough  # any that never ends: above
 def test_a_start_program_that_never_ends_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
 

@@ -56,6 +56,7 @@ def needs_model(name: str) -> Processor:
     return processor
 
 
+@pytest.mark.thorough  # cycles of small programs: below
 @pytest.mark.parametrize("name", one_of(2, ["armv8.4-a", "rv64gcv-128"]))
 def test_a_line_takes_fewer_cycles_than_its_start(name):
     processor = needs_model(name)

@@ -70,6 +70,7 @@ def test_what_a_test_needs_and_is_not_here_notices_nothing(monkeypatch):
     assert mutate.verdict(0) == {"by": ""}
 
 
+@pytest.mark.thorough  # make mutate begins with it
 def test_the_program_as_it_is_plays_in_the_process_that_judges(monkeypatch):
     """There all of ours is loaded anew: what stayed would meet classes that are others by the same names."""
 

@@ -37,6 +37,7 @@ def abacus(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> In
     return Installed(made_once(tmp_path_factory, "abacus", make) / "environment")
 
 
+@pytest.mark.thorough  # test_plugins.py, in process; its page: below
 def test_a_package_plays_on_the_command_line(abacus: Installed) -> None:
     reversed_ = abacus.place / "reversed.line"
     reversed_.write_text("kernel relu\nshape 16x64\nreverse_scope y@0\nreverse_scope y@1\n")
@@ -234,6 +235,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.thorough  # test_plugins.py has each fault
 def test_packages_that_are_no_good_cost_a_sentence_each(abacus: Installed, beside: Path) -> None:
     listed, shown, moves, why, quipu, timed, tuned = told = said(
         abacus,

@@ -193,6 +193,7 @@ def test_long_functions_run_on_into_the_room_that_a_convolutions_rows_have():
     assert "16:v ty[" in computed
 
 
+@pytest.mark.thorough  # with unit strides: below, above
 def test_each_phase_of_a_strided_transposed_convolution_is_tiled():
     """One phase reads a copy with its rows merged: the others find the windows of the input as they were."""
     b = Builder("k")

@@ -55,6 +55,7 @@ def test_of_an_agent_only_its_last_form_counts_on_any_machine() -> None:
     assert perfllm_report.newest([*old, first, new]) == [first, new]
 
 
+@pytest.mark.thorough  # of benchmarks/; its numbers: above
 def test_the_section_is_written_between_its_marks_and_says_what_the_files_say(tmp_path) -> None:
     page, folder = tmp_path / "page.md", tmp_path / "evidence"
     folder.mkdir()
@@ -108,6 +109,7 @@ def test_where_the_best_ahead_and_the_sum_ahead_ask_for_different_moves(tmp_path
     assert found.lost == pytest.approx(math.sqrt(2) - 1)
 
 
+@pytest.mark.thorough  # of benchmarks/, and not of the product
 def test_what_some_moves_teach_about_others():
     """Each move of one kind halves the time, each of the other doubles it: the kind tells all."""
     texts = {n: f"kernel k\nout y\ny f32 [{n}] heap\n{n} y[{{0}}] = 1\n" for n in range(1, 2 * TAUGHT + 42)}

@@ -43,6 +43,7 @@ def test_a_search_begins_with_the_pass_and_the_recorded_lines():
     assert len(set(start)) == len(start)
 
 
+@pytest.mark.thorough  # a search begins with the pass: above; what that plays: test_bilinear.py
 def test_a_search_under_algebraic_begins_with_fewer_products():
     shape = "1x16x16x24x24x3x1x1"
     conv = kernels.get("conv2d")

@@ -69,15 +69,14 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def ends(processor: Processor) -> Iterator[tuple[str, Program, str]]:
-    for name, line in recorded_lines().items():
+def ends(processor: Processor, first: int = 0, step: int = 1) -> Iterator[tuple[str, Program, str]]:
+    for name, line in islice(recorded_lines().items(), first, None, step):
         program = parse((FOLDER / f"{name}.txt").read_text())
         yield f"end of {name}", narrowed(program, max(processor.vector_bytes)), line.policy
 
 
 def in_turn(processor: Processor) -> Iterator[tuple[str, Program, str]]:
-    first = list(PROCESSORS.values()).index(processor)
-    return islice(ends(processor), first, None, len(PROCESSORS))
+    return ends(processor, list(PROCESSORS.values()).index(processor), len(PROCESSORS))
 
 
 def played(processor: Processor) -> Iterator[tuple[str, Program, str]]:

@@ -80,6 +80,7 @@ def test_several_workers_play_the_run_of_one_and_other_machines_are_left_out(mac
         assert outcomes(list(run(task(), AGENTS["sampling-lines"], timing, BUDGET, lanes=LANES))) == alone()
 
 
+@pytest.mark.thorough  # a run on several: above
 def test_a_worker_and_the_scheduler_die_and_the_run_ends_as_if_they_had_not(machines):
     first = machines.start_worker(pace=0.1)  # a batch takes longer than until it dies
     heard: list[str] = []

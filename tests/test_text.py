@@ -257,7 +257,7 @@ def test_a_terabyte_is_refused_without_taking_memory():
 
 @pytest.mark.parametrize(
     "most",
-    [80, pytest.param(300, marks=pytest.mark.thorough), pytest.param(10_000, marks=pytest.mark.soak)],
+    [40, pytest.param(300, marks=pytest.mark.thorough), pytest.param(10_000, marks=pytest.mark.soak)],
 )
 def test_damaged_texts_raise_nothing_but_what_is_documented(most):
     assert fuzz(seconds=300, seed=1, most=most) == []

@@ -14,6 +14,7 @@ from dojo_core.program.unset import unset_origin
 from dojo_core.program.validity import definition_fault, settled
 from tests.programs import _Writer
 from tests.test_definedness import _holds, executed
+from tests.thorough import one_of
 
 
 def origins(program: Program) -> dict[tuple[str, tuple[int, ...]], frozenset]:
@@ -44,7 +45,8 @@ def origins(program: Program) -> dict[tuple[str, tuple[int, ...]], frozenset]:
     return {cell: value(*cell) for cell in cells}
 
 
-def test_it_agrees_with_an_execution(monkeypatch):
+@pytest.mark.parametrize("seeds", one_of(2, [range(60), range(60, 140)]), ids=str)
+def test_it_agrees_with_an_execution(monkeypatch, seeds):
     """On random texts, some with an operation left out; scaled down where that may be."""
     scaled = []
 
@@ -55,7 +57,7 @@ def test_it_agrees_with_an_execution(monkeypatch):
 
     monkeypatch.setattr(unset, "_scaled_down", scaling)
     harmless = faulty = 0
-    for seed in range(140):
+    for seed in seeds:
         rng = random.Random(f"unset {seed}")
         rows = _Writer(rng).text().splitlines()
         operations = [n for n, row in enumerate(rows) if "=" in row and not row.startswith("table")]
@@ -78,7 +80,7 @@ def test_it_agrees_with_an_execution(monkeypatch):
         assert (definition_fault(program) is None) == sound, program.text
         faulty += not sound
         harmless += sound and bool(executed(program))
-    assert faulty > 20 and harmless > 1 and sum(scaled) > 40
+    assert faulty > 10 and harmless and sum(scaled) > 20
 
 
 def staged(rows: int, columns: int, last: int) -> Program:
@@ -162,15 +164,14 @@ def test_each_iteration_in_turn_where_one_needs_the_other():
     assert definition_fault(chain(10**6, 2)).code == "undecided"
 
 
-def test_who_measures_settles_what_was_left_undecided():
+def test_who_measures_settles_what_was_left_undecided(monkeypatch):
     """However long it takes: here as many steps as a recurrence has."""
 
     assert settled(chain(1_000, 999)) is None and settled(chain(1_000, 2)) is None  # decided already
-    assert (
-        definition_fault(chain(20_000, 19_999)).code == definition_fault(chain(20_000, 2)).code == "undecided"
-    )
-    assert settled(chain(20_000, 19_999)) is None
-    assert settled(chain(20_000, 2)) == "The value of y[] comes from t[0], which no earlier write has set."
+    monkeypatch.setattr(unset, "POINTS", 2**20)  # instead of a recurrence that takes seconds
+    assert definition_fault(chain(2_000, 1_999)).code == definition_fault(chain(2_000, 2)).code == "undecided"
+    assert settled(chain(2_000, 1_999)) is None
+    assert settled(chain(2_000, 2)) == "The value of y[] comes from t[0], which no earlier write has set."
 
 
 def test_too_much_to_go_through_is_said_to_be_wrong_only_where_it_surely_is():

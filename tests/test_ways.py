@@ -124,7 +124,12 @@ def test_another_move_of_the_kind_is_told_as_such():
 
 # The longest of them goes through every move on one target; make soak tries it on all.
 TRIED = [
-    pytest.param(name, target, id=f"{name}-{target.name}", marks=pytest.mark.soak if left_out else ())
+    pytest.param(
+        name,
+        target,
+        id=f"{name}-{target.name}",
+        marks=pytest.mark.soak if left_out else pytest.mark.thorough if name == "batchnorm" else (),
+    )
     for name in ("softmax", "layernorm", "batchnorm", "swiglu")
     for target in (WIDE, GPU, SNITCH)
     for left_out in [name == "batchnorm" and target is not SNITCH]

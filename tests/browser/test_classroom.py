@@ -129,6 +129,16 @@ def test_on_a_projector_nothing_is_left_but_the_board_until_it_is_left(small_boa
     assert abs(row.bounding_box()["height"] - before) < 1
 
 
+def test_a_class_is_made_and_joined(tab: Any, server: Server) -> None:
+    link = make_class(tab, server)
+    forget(tab, server)
+    join(tab, link, "Ada")
+    tab.wait_for_selector("text=You are Ada in this class.")
+    tab.wait_for_selector(f"a.open >> text={STEP}")
+    assert markup(tab) == []
+
+
+@pytest.mark.thorough  # test_classes_elsewhere.py; how a class is made and joined: above
 def test_a_dojo_of_ones_own_tells_the_teachers(tab: Any, server: Server) -> None:
     """Here both are one server by two names; they speak over a socket all the same."""
     link = make_class(tab, server)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import BOARD, expect, play
 
 KINDS = {
@@ -62,6 +64,7 @@ def test_every_failure_has_its_words_in_the_row_and_its_drawer_with_what_was_sai
         expect(small_board.locator(".drawer >> text=Apply")).to_have_count(1)
 
 
+@pytest.mark.thorough  # test_service.py
 def test_a_dead_measurer_is_told_play_goes_on_and_restart_asks_for_a_new_one(small_board: Any) -> None:
     expect(small_board.locator(".banner")).to_be_hidden()
     feed(small_board, "feed.queue.state = 'down'; feed.queue.message = 'The measurer has stopped (no gcc).'")

@@ -86,6 +86,7 @@ def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_bo
         door.close()
 
 
+@pytest.mark.thorough  # what the server does when it hears of both: test_service.py
 def test_measuring_switched_on_and_off_before_the_server_has_heard_of_it_is_off(small_board: Any) -> None:
     page = small_board
     door = Door(page)
@@ -142,9 +143,7 @@ def test_a_lost_message_is_sent_again_and_what_comes_of_a_game_that_was_left_is_
         door.close()
 
 
-def test_a_move_under_the_pointer_is_played_at_once_and_a_refusal_takes_it_back(
-    small_board: Any, chromium: Any
-) -> None:
+def test_a_move_under_the_pointer_is_played_at_once(small_board: Any) -> None:
     page = small_board
     page.evaluate(KNOWING, MOVE)
     page.locator(f'.row[data-move="{MOVE}"]').hover()
@@ -161,7 +160,21 @@ def test_a_move_under_the_pointer_is_played_at_once_and_a_refusal_takes_it_back(
         page.keyboard.press("u")
         expect_here(page, 0)
 
-        # the game went on elsewhere: what is guessed here is not what the server says
+    finally:
+        door.close()
+
+
+@pytest.mark.thorough  # what the server does with what was made on another position: test_service.py
+def test_what_is_guessed_of_a_game_that_went_on_elsewhere_is_taken_back(
+    small_board: Any, chromium: Any
+) -> None:
+    page = small_board
+    play(page)
+    page.keyboard.press("u")
+    expect_here(page, 0)
+    until_it_rests(page)
+    door = Door(page)
+    try:
         other = chromium.new_page()
         other.goto(page.url)
         other.wait_for_selector(".entry.here[data-id='0']")

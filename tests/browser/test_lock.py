@@ -36,6 +36,7 @@ def holder(server: Server) -> Iterator[subprocess.Popen[str]]:
     process.wait()
 
 
+@pytest.mark.thorough  # test_exclusive.py tells a page
 def test_a_running_holder_is_named_and_measured_beside(holder: Any, start_screen: Any) -> None:
     page = start_screen
     open_kernel(page, "relu", "32x48")
@@ -49,7 +50,7 @@ def test_a_running_holder_is_named_and_measured_beside(holder: Any, start_screen
     page.wait_for_selector(".banner", state="hidden")
 
 
-@pytest.mark.thorough  # test_exclusive.py; one that runs: above
+@pytest.mark.thorough  # as above
 def test_a_stopped_holder_is_passed_over(holder: Any, start_screen: Any) -> None:
     os.kill(holder.pid, signal.SIGSTOP)
     open_kernel(start_screen, "relu", "32x56", measured=True)

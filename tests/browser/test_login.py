@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from http.cookiejar import CookieJar
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -170,12 +171,6 @@ def test_a_student_who_logged_in_works_in_a_dojo_of_their_own(
     classes.close()
 
 
-def test_a_forged_cookie_is_none(guarded: Server) -> None:
-    forged = f'_streamlit_user="{"x" * 40}"; _streamlit_xsrf=1'
-    with Wire(guarded.port, Cookie=forged, Origin=f"http://127.0.0.1:{guarded.port}") as wire:
-        assert not wire.data and "Log in" in "".join(wire.words)
-
-
 def test_the_secrets_are_not_served(guarded: Server) -> None:
 
     for path in (
@@ -204,7 +199,32 @@ def come(tab: Any, guarded: Server, provider: Provider) -> Callable[[str], None]
     return come
 
 
-def test_who_logs_in_plays(tab: Any, come: Callable[[str], None]) -> None:
+def test_who_logs_in_plays_and_who_forges_a_cookie_does_not(guarded: Server, provider: Provider) -> None:
+    provider.email = "ada@example.org"
+    with Wire(guarded.port) as wire:
+        wire.press("Log in")
+    kept = CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(kept))
+    for address in (wire.leads_to, "/_stcore/health"):
+        browser.open(f"{guarded.url}{address}")
+    with come_back(guarded, kept) as wire:
+        assert wire.board["view"] == "start"
+    for each in kept:
+        if each.name == "_streamlit_user":
+            each.value = f'"{"x" * 40}"'
+    with come_back(guarded, kept) as wire:
+        assert not wire.data and "Log in" in "".join(wire.words)
+
+
+def come_back(guarded: Server, kept: CookieJar) -> Wire:
+    """A page of a browser that kept such cookies."""
+    cookies = {each.name: str(each.value) for each in kept}
+    told = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    return Wire(guarded.port, token=cookies["_streamlit_xsrf"], Cookie=told, Origin=guarded.url)
+
+
+@pytest.mark.thorough  # as above, without a browser
+def test_who_logs_in_with_a_browser_plays(tab: Any, come: Callable[[str], None]) -> None:
     come("ada@example.org")
     tab.wait_for_selector(".card.kernel")
 

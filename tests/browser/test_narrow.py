@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import BOARD, TELEPHONE, expect, open_means, wait_for_entries
 from tests.screens.looks import AUDIT, Window, findings
 from tests.test_doors import DOUBT, LONG
@@ -41,14 +43,6 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
             boxes = buttons.evaluate_all(EDGES)
             assert all(left >= 0 and right <= size["width"] for left, right, _, _ in boxes)
             assert all(top >= 0 and bottom <= size["height"] for _, _, top, bottom in boxes)
-    # The smallest of each kind; python -m tests.screens looks at all of them.
-    assert findings(narrow, [Window(390, 844, 200), Window(1280, 1024, 400)], rest=50) == {}
-    narrow.set_viewport_size(TELEPHONE)
-    larger = narrow.get_by_label("Larger letters")
-    while larger.is_enabled():
-        larger.click()
-        assert narrow.evaluate(CUT) == 0
-    narrow.evaluate("localStorage.removeItem('dojo-layout')")  # the tests' tabs share what the browser keeps
     narrow.click(".dock >> text=Apply")
     wait_for_entries(narrow, 2)
     narrow.keyboard.press("/")  # what is asked for comes up
@@ -57,6 +51,25 @@ def test_one_pane_at_a_time_with_what_is_pressed_always_in_reach(tab: Any, serve
     expect(narrow.locator(".pane:visible")).to_have_attribute("aria-label", "Generated code")
 
 
+@pytest.mark.thorough  # python -m tests.screens looks at all states, test_pages.py at all pages
+def test_letters_of_any_size_are_read_whole(tab: Any, server: Any) -> None:
+    narrow = tab
+    narrow.set_viewport_size(TELEPHONE)
+    narrow.goto(server.url)
+    narrow.wait_for_selector(".card")
+    open_means(narrow)
+    narrow.get_by_role("tablist", name="Panes").get_by_role("tab").nth(4).click()
+    # The smallest windows of each kind.
+    assert findings(narrow, [Window(390, 844, 200), Window(1280, 1024, 400)], rest=50) == {}
+    narrow.set_viewport_size(TELEPHONE)
+    larger = narrow.get_by_label("Larger letters")
+    while larger.is_enabled():
+        larger.click()
+        assert narrow.evaluate(CUT) == 0
+    narrow.evaluate("localStorage.removeItem('dojo-layout')")  # the tests' tabs share what the browser keeps
+
+
+@pytest.mark.thorough  # test_doors.py
 def test_the_board_says_what_could_not_be_shown_of_a_text(start_screen: Any) -> None:
     page = start_screen
     page.fill("textarea", LONG)

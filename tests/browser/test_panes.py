@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import BOARD, expect, open_means, wait_for_entries
 
 WIDTHS = f"[...{BOARD}.querySelectorAll('.columns > .pane')].map((e) => Math.round(e.offsetWidth))"
@@ -16,6 +18,7 @@ def wait_for_focus(board: Any, name: str) -> None:
     board.wait_for_function(f"name => [{FOCUS}?.textContent, {FOCUS}?.ariaLabel].includes(name)", arg=name)
 
 
+@pytest.mark.thorough  # by keys: below
 def test_edges_are_moved_by_keys_and_by_pointer_and_stay_where_they_were_put(tab: Any, server: Any) -> None:
     page = tab
     page.goto(server.url)
@@ -49,6 +52,7 @@ def test_edges_are_moved_by_keys_and_by_pointer_and_stay_where_they_were_put(tab
     expect(line).to_have_css("white-space", "pre-wrap")
 
 
+@pytest.mark.thorough  # by keys: below
 def test_a_pane_fills_the_board_and_goes_back(small_board: Any) -> None:
     board = small_board
     board.locator(".code [aria-label^='Fill the board']").click()
@@ -78,7 +82,16 @@ def test_each_pane_is_one_tab_stop_and_its_controls_are_reached_within(small_boa
         "Program", "Edge of program and code", "Generated code", "Edge of code and moves", "Moves",
         "Edge of the program and the history", "History", "Edge of history and chart", "Speed-up over moves",
     ]  # fmt: skip
+    edge = board.locator(".columns .separator").first
+    at = edge.get_attribute("aria-valuenow")
+    edge.press("ArrowRight")
+    expect(edge).not_to_have_attribute("aria-valuenow", at)
+    edge.press("ArrowLeft")
     board.get_by_role("listbox", name="Program text").focus()
+    board.keyboard.press("f")  # it fills the board
+    expect(board.locator(".pane:visible")).to_have_count(1)
+    board.keyboard.press("Escape")
+    expect(board.locator(".pane:visible")).to_have_count(5)
     board.keyboard.press("Alt+ArrowUp")
     board.keyboard.press("ArrowLeft")
     wait_for_focus(board, "Wrap long lines")

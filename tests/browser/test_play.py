@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import (
     BOARD,
     MOVE,
@@ -98,6 +100,7 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any)
     expect(page.locator(".metric-value").first).to_have_text(re.compile("[nµm]s"))
 
 
+@pytest.mark.thorough  # what the server does with an event twice or too late: test_service.py
 def test_a_double_click_plays_one_move(small_board: Any) -> None:
     page = small_board
 
@@ -165,13 +168,6 @@ def test_a_typed_move_or_recipe_is_played_and_a_wrong_one_is_kept(board: Any) ->
     expect(board.locator(".moves")).to_contain_text("? tells all moves and recipes")
 
 
-def test_typing_c_and_r_reaches_the_filter_and_not_streamlit(small_board: Any) -> None:
-    small_board.keyboard.press("/")
-    small_board.keyboard.type("crc")
-    expect(small_board.locator("input[type=search]")).to_have_value("crc")
-    expect(small_board.locator("[role=dialog]")).to_have_count(0)
-
-
 def test_a_blocked_move_explains_itself_and_offers_its_enabler(board: Any) -> None:
     board.click("[data-tab=blocked]")
     board.click('.row.blocked[data-move="reuse_dims d 0"]')
@@ -189,6 +185,7 @@ def test_a_blocked_move_explains_itself_and_offers_its_enabler(board: Any) -> No
     wait_for_entries(board, 3)
 
 
+@pytest.mark.thorough  # in one: above; the steps: test_ways.py
 def test_a_blocked_move_is_reached_in_two_steps(board: Any) -> None:
     board.click("[data-tab=blocked]")
     board.click('.row.blocked[data-move="reuse_dims d 1"]')
@@ -254,6 +251,7 @@ def test_a_title_is_never_markup(start_screen: Any) -> None:
     expect(board.locator("img[src=x]")).to_have_count(0)
 
 
+@pytest.mark.thorough  # test_saved_games.py; a text that is pasted: above
 def test_a_saved_line_can_be_downloaded_and_played_again(small_board: Any) -> None:
     board = small_board
     play(board)
@@ -271,6 +269,7 @@ def test_a_saved_line_can_be_downloaded_and_played_again(small_board: Any) -> No
     wait_for_entries(board, 2)
 
 
+@pytest.mark.thorough  # what goes with it: test_service.py
 def test_removing_a_move_asks_first(small_board: Any) -> None:
     board = small_board
     play(board)
@@ -296,6 +295,3 @@ def test_a_recorded_line_is_stepped_through_without_measuring(start_screen: Any)
     board.wait_for_selector(".entry.here[data-id='14']")
     until_it_rests(board)
     expect_here(board, 14)
-    board.keyboard.press("m")
-    expect(board.locator(".queue-text")).not_to_contain_text("off")
-    board.keyboard.press("m")  # nobody waits for the rest

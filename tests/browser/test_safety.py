@@ -17,6 +17,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from dojo_core.sharing import LONGEST_LINK, MARK
+from pages import access
 from pages.access import is_welcome
 from tests.browser.conftest import Server, free_port
 from tests.browser.wire import Wire
@@ -91,7 +92,22 @@ def dojo_app(*arguments: str, **environment: str) -> subprocess.CompletedProcess
     )
 
 
-def test_another_address_needs_a_login_or_an_explicit_word(tmp_path: Path) -> None:
+def test_another_address_needs_a_login_or_an_explicit_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    listens_at = {"server.address": "0.0.0.0"}
+    monkeypatch.setattr(access.config, "get_option", listens_at.get)
+    monkeypatch.setattr(access, "has_login", lambda: False)
+    with pytest.raises(SystemExit, match=r"an \[auth\] section .* --insecure"):
+        access.check_address()
+    monkeypatch.setenv(access.INSECURE, "1")
+    access.check_address()
+    monkeypatch.delenv(access.INSECURE)
+    for address in ("127.0.0.1", "localhost", "::1"):
+        listens_at["server.address"] = address
+        access.check_address()
+
+
+@pytest.mark.thorough  # as the app asks when it starts: above
+def test_the_app_does_not_start_at_another_address_without(tmp_path: Path) -> None:
     refused = dojo_app("--address", "0.0.0.0", "--port", str(free_port()), DOJO_HOME=str(tmp_path))
     assert refused.returncode != 0 and "--insecure" in refused.stderr and "[auth]" in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -135,7 +151,7 @@ GARBAGE: list[Any] = [
     {"client": "a", "events": [{"seq": 10**30, "kind": "leave"}]},
     {"client": "b", "events": [{"seq": 1, "kind": ["play"]}, {"seq": 2, "kind": {"kind": "play"}}]},
     {"client": "b", "events": [{"seq": 3, "kind": "no such kind"}, {"seq": 4}]},
-    {"client": "b", "events": [{"seq": n, "kind": "open", "game": "../x"} for n in range(5, 5000)]},
+    {"client": "b", "events": [{"seq": n, "kind": "open", "game": "../x"} for n in range(5, 500)]},
 ]
 
 
@@ -168,7 +184,7 @@ def test_garbage_leaves_everything_intact(server: Server) -> None:
         ):
             names = ("move", "id", "to", "path", "mode", "on", "assembly", "title")
             values: list[Any] = [
-                [], [[]], {}, {"a": 1}, 1.5, -1, 10**15, "x" * 50_000, None, True, "\x00", NAME
+                [], [[]], {}, {"a": 1}, 1.5, -1, 10**15, "x" * 5_000, None, True, "\x00", NAME
             ]  # fmt: skip
             events = [
                 at_the_board(wire, kind=kind, seq=next(numbers), **dict.fromkeys(names, value))

@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from tests.browser.playing import expect, open_means, play, until_it_rests
 from tests.browser.test_failures import choose, feed
 
@@ -37,6 +39,7 @@ def test_a_row_has_a_colour_only_where_its_interval_leaves_out_one(small_board: 
         expect(small_board.locator(".drawer")).to_contain_text(told)
 
 
+@pytest.mark.thorough  # test_yardstick.py
 def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(small_board: Any) -> None:
     feed(small_board, "feed.machine = {busy: false, quiet: true, words: 'idle', share: 1}")
     expect(small_board.locator(".machine-now")).to_have_text("machine idle")
@@ -54,6 +57,7 @@ def test_the_machine_s_state_stands_beside_the_time_and_busy_times_are_marked(sm
     expect(small_board.locator(".entry small.taken-busy")).to_have_count(1)
 
 
+@pytest.mark.thorough  # test_yardstick.py
 def test_a_start_timed_again_is_offered_and_taken_only_when_pressed(start_screen: Any) -> None:
     page = start_screen
     open_means(page, measured=True)

@@ -12,6 +12,7 @@ from tests.browser.playing import BOARD, MOVE, expect, open_means, play, until_i
 from tests.browser.wire import Wire
 
 
+@pytest.mark.thorough  # test_saved_games.py
 def test_what_is_deleted_comes_back_with_undo(small_board: Any) -> None:
     board = small_board
     play(board)
@@ -45,6 +46,7 @@ def test_back_and_forward_lead_to_the_start_screen_and_to_the_game(start_screen:
     expect(page).to_have_url(game)
 
 
+@pytest.mark.thorough  # test_service.py
 def test_an_error_is_told_once_and_to_the_tab_that_caused_it(small_board: Any) -> None:
     board = small_board
     board.fill("input[type=search]", "tile s#1@1 3")
@@ -57,6 +59,7 @@ def test_an_error_is_told_once_and_to_the_tab_that_caused_it(small_board: Any) -
     expect(board.locator(".typed-words")).to_be_hidden()
 
 
+@pytest.mark.thorough  # test_service.py
 def test_another_tab_on_the_same_game_says_that_it_went_on(small_board: Any) -> None:
     page = small_board
     other = page.context.new_page()
@@ -73,7 +76,7 @@ def test_another_tab_on_the_same_game_says_that_it_went_on(small_board: Any) -> 
     page.wait_for_selector(".entry.here[data-id='0']")
 
 
-@pytest.mark.thorough  # test_saved_games.py; taken back: above; a field that is typed into: below
+@pytest.mark.thorough  # test_saved_games.py; a field that is typed into: below
 def test_all_games_with_moves_are_listed_renamed_and_deleted(
     start_screen: Any, common_server: Server
 ) -> None:
@@ -122,7 +125,7 @@ def test_a_game_that_comes_to_the_list_takes_no_field_from_who_types(
     expect(page.locator("textarea")).to_have_value("mk,kn->mn")
 
 
-def test_escape_and_the_slash_in_the_filter(small_board: Any) -> None:
+def test_escape_and_the_slash_in_the_filter_whose_letters_are_no_keys_of_streamlit(small_board: Any) -> None:
     board = small_board
     board.click(f'.row[data-move="{MOVE}"]')
     board.wait_for_selector(".drawer.open")
@@ -133,8 +136,14 @@ def test_escape_and_the_slash_in_the_filter(small_board: Any) -> None:
     board.keyboard.press("ArrowDown")
     board.keyboard.press("Escape")
     expect(board.locator("input[type=search]")).to_have_value("")
+    board.keyboard.press("/")
+    board.keyboard.type("crc")
+    expect(board.locator("input[type=search]")).to_have_value("crc")
+    expect(board.locator("[role=dialog]")).to_have_count(0)
+    board.keyboard.press("Escape")
 
 
+@pytest.mark.thorough  # the assembly: test_service.py
 def test_a_selected_line_is_in_view_in_the_assembly(small_board: Any) -> None:
     board = small_board
     board.click(".line.op .instruction >> nth=2")
@@ -148,6 +157,7 @@ def test_a_selected_line_is_in_view_in_the_assembly(small_board: Any) -> None:
     )
 
 
+@pytest.mark.thorough  # its words: test_docs_of_moves.py
 def test_help_explains_the_notation_and_the_moves(small_board: Any) -> None:
     board = small_board
     board.keyboard.press("?")

@@ -23,6 +23,7 @@ def leave(page: Any) -> None:
     page.select_option("select[aria-label=Target]", "cpu")
 
 
+@pytest.mark.thorough  # test_snitch_doors.py
 @pytest.mark.usefixtures("holder")
 def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(start_screen: Any) -> None:
     page = start_screen
@@ -53,7 +54,7 @@ def test_a_game_for_snitch_shows_its_code_and_the_cycles_of_each_move(start_scre
     leave(page)
 
 
-@pytest.mark.thorough  # test_elsewhere.py; a board of another target: above
+@pytest.mark.thorough  # test_elsewhere.py
 def test_a_machine_that_is_known_here_can_be_played_for(
     small_board: Any, common_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

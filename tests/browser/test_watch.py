@@ -102,20 +102,28 @@ def test_a_recording_is_stepped_by_keys(tab: Any, server: Any) -> None:
     tab.keyboard.press("ArrowLeft")
     tab.wait_for_selector(f".replay >> text={at} of 11")
     expect(tab.locator(".program .op").nth(3)).to_be_attached()
+
+
+@pytest.mark.thorough  # test_studies.py has studies of runs
+def test_a_recording_is_taken_along_as_a_study(tab: Any, server: Any) -> None:
+    tab.goto(f"{server.url}/watch?demo=softmax-by-hand")
+    tab.wait_for_selector(".replay >> text=of 11")
     study = taken(tab, "A study of")
     assert len(study.chapters[0].game.line()) > 5
 
 
 def test_the_tour_leads_through(tab: Any, server: Any) -> None:
+    """Each of its stations: test_tour.py."""
     tab.goto(f"{server.url}/tour")
     tab.wait_for_selector("text=Five loops go over the whole matrix")
-    for words in ("Ten moves that a player made", "an agent goes on", "interleaved rounds", "dojo export"):
-        tab.get_by_role("button", name="Next").click()
-        tab.wait_for_selector(f"text={words}")
+    tab.get_by_role("button", name="Next").click()
+    tab.wait_for_selector("text=Ten moves that a player made")
+    tab.get_by_role("button", name="5. In a model").click()
+    tab.wait_for_selector("text=dojo export")
     expect(tab.get_by_role("button", name="Next")).to_be_disabled()
 
 
-@pytest.mark.thorough  # its stations: above; lines that are opened on Play: test_learn.py and test_boards.py
+@pytest.mark.thorough  # its stations: test_tour.py; lines that are opened on Play: test_learn.py
 def test_what_the_tour_shows_is_measured_here(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/tour?station=4")
     tab.get_by_role("button", name="Measure it on this machine").click()

@@ -18,21 +18,23 @@ LOCAL = "127.0.0.1"
 class Wire:
     """One session. ``board`` and ``feed`` hold what the two components were last given."""
 
-    def __init__(self, port: int, query: str = "", page: str = "", **headers: str) -> None:
-        """``page``: as in the address; "" is Play."""
+    def __init__(self, port: int, query: str = "", page: str = "", token: str = "", **headers: str) -> None:
+        """``page``: as in the address; "" is Play. ``token``: against forgery, as a cookie has it."""
         named = headers.pop("Host", f"{LOCAL}:{port}")
         self.socket = connect(  # type: ignore[misc]
             f"ws://{named}/_stcore/stream",
             sock=socket.create_connection((LOCAL, port)),
             proxy=None,
             legacy=True,
-            subprotocols=["streamlit"],  # type: ignore[list-item]
+            subprotocols=["streamlit", *([token] if token else [])],  # type: ignore[list-item]
             additional_headers=headers,
             max_size=None,
         )
         self.components: dict[str, str] = {}  # names to ids
         self.data: dict[str, Any] = {}  # by names
         self.words: list[str] = []  # what Streamlit's own elements say
+        self.buttons: dict[str, str] = {}  # their labels to their ids
+        self.leads_to = ""  # where the browser would be sent
         self._client, self._sequence = "wire", 0
         self._query = query
         self._page, self._page_name = "", page
@@ -64,6 +66,10 @@ class Wire:
         """The text that the component's events come as."""
         self._rerun({f"$$STREAMLIT_INTERNAL_KEY_{self.components['dojo_board']}__events": text})
 
+    def press(self, label: str) -> None:
+        """A button of Streamlit's own."""
+        self._rerun({}, self.buttons[label])
+
     def look(self) -> None:
         """Have the page drawn again, as its polling does."""
         self._rerun({})
@@ -72,7 +78,7 @@ class Wire:
         """Bytes that may be no message at all."""
         self.socket.send(data)
 
-    def _rerun(self, triggers: Mapping[str, str]) -> None:
+    def _rerun(self, triggers: Mapping[str, str], pressed: str = "") -> None:
         message = BackMsg()
         message.rerun_script.query_string = self._query
         message.rerun_script.page_script_hash = self._page
@@ -84,6 +90,9 @@ class Wire:
         for component in self.components.values():
             state = message.rerun_script.widget_states.widgets.add()
             state.id, state.json_value = component, "{}"
+        if pressed:
+            state = message.rerun_script.widget_states.widgets.add()
+            state.id, state.trigger_value = pressed, True
         self.socket.send(message.SerializeToString())
         self.until_drawn()
 
@@ -95,6 +104,8 @@ class Wire:
             if kind == "new_session":
                 self._page = message.new_session.page_script_hash
                 self.words = []
+            if kind == "auth_redirect":
+                self.leads_to = message.auth_redirect.url
             if kind == "delta" and message.delta.WhichOneof("type") == "new_element":
                 self._element(message.delta.new_element)
             if kind == "script_finished" and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
@@ -107,6 +118,8 @@ class Wire:
             self.components[name] = element.bidi_component.id
             [self.data[name]] = json.loads(element.bidi_component.json)
         elif kind is not None:
+            if kind == "button":
+                self.buttons[element.button.label] = element.button.id
             self.words.append(str(getattr(element, kind)))
 
     def close(self) -> None:
