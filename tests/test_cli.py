@@ -489,6 +489,17 @@ def test_what_fails_as_it_is_stopped_is_a_stop(fault, capsys):
     assert capsys.readouterr().err == "Stopped. What was finished is kept.\n"
 
 
+def test_errors_that_name_each_other_as_the_reason_end_in_a_sentence(capsys):
+    def command():
+        first, second = OSError("The port is taken."), OSError("The loop was closed.")
+        first.__cause__, second.__context__ = second, first
+        raise first
+
+    with pytest.raises(typer.Exit) as ended:
+        plain_errors(command)()
+    assert ended.value.exit_code == 1 and "The port is taken" in capsys.readouterr().err
+
+
 def test_a_command_may_be_stopped_while_it_is_imported(monkeypatch):
     def importing(command):
         raise KeyboardInterrupt

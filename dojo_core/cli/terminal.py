@@ -73,12 +73,14 @@ def stopped() -> typer.Exit:
     return typer.Exit(STOPPED)
 
 
-def _amid_a_stop(error: BaseException | None) -> bool:
+def _amid_a_stop(error: BaseException) -> bool:
     """Did Ctrl-C come first? It stops what the command started as well, which whoever cleans up may stumble
     over."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    behind: list[BaseException] = [error]
+    for each in behind:  # which grows; what two errors name as each other's reason is looked at once
+        near = (each.__cause__, each.__context__)
+        behind += [other for other in near if other is not None and not any(other is b for b in behind)]
+    return any(isinstance(each, KeyboardInterrupt) for each in behind)
 
 
 def plain_errors(command: Callable[..., Any]) -> Callable[..., Any]:
