@@ -66,7 +66,6 @@ def test_a_newcomer_improves_a_program_unblocks_a_move_and_takes_the_game_away_i
     page.keyboard.press("Escape")
 
 
-@pytest.mark.thorough  # test_hints.py
 def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_plays_it(board: Any) -> None:
     board.keyboard.press("h")  # unmeasured: a pass is asked
     board.wait_for_selector(".drawer >> text=Hint 1 of 3")
@@ -82,7 +81,6 @@ def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_play
     wait_for_entries(board, 2)
 
 
-@pytest.mark.thorough  # one selection in all texts: test_play.py
 def test_the_tree_selects_what_the_texts_select(board: Any) -> None:
     board.click("[data-tab=tree]")
     expect(board.locator(".tree .leaf")).to_have_count(7)

@@ -86,7 +86,6 @@ def test_arrows_and_moves_are_drawn_before_the_server_has_heard_of_them(small_bo
         door.close()
 
 
-@pytest.mark.thorough  # what the server does when it hears of both: test_service.py
 def test_measuring_switched_on_and_off_before_the_server_has_heard_of_it_is_off(small_board: Any) -> None:
     page = small_board
     door = Door(page)
@@ -164,7 +163,6 @@ def test_a_move_under_the_pointer_is_played_at_once(small_board: Any) -> None:
         door.close()
 
 
-@pytest.mark.thorough  # what the server does with what was made on another position: test_service.py
 def test_what_is_guessed_of_a_game_that_went_on_elsewhere_is_taken_back(
     small_board: Any, chromium: Any
 ) -> None:

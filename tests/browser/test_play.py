@@ -100,7 +100,6 @@ def test_measured_times_fill_the_table_and_rows_stay_in_place(start_screen: Any)
     expect(page.locator(".metric-value").first).to_have_text(re.compile("[nµm]s"))
 
 
-@pytest.mark.thorough  # what the server does with an event twice or too late: test_service.py
 def test_a_double_click_plays_one_move(small_board: Any) -> None:
     page = small_board
 
@@ -269,7 +268,6 @@ def test_a_saved_line_can_be_downloaded_and_played_again(small_board: Any) -> No
     wait_for_entries(board, 2)
 
 
-@pytest.mark.thorough  # what goes with it: test_service.py
 def test_removing_a_move_asks_first(small_board: Any) -> None:
     board = small_board
     play(board)

@@ -116,7 +116,6 @@ def test_a_fork_is_played_on_with_the_authors_times_beside_ones_own(
     tab.wait_for_selector("text=The author's time here: 4.00 µs")
 
 
-@pytest.mark.thorough  # alone: above
 def test_it_stands_in_a_frame_of_a_page_of_another_origin(chromium: Any, file: Path) -> None:
     page = chromium.new_page()
     frame = "<!doctype html><iframe src='https://studies.example/two.html' width=1000 height=700></iframe>"
@@ -131,7 +130,6 @@ def test_it_stands_in_a_frame_of_a_page_of_another_origin(chromium: Any, file: P
     page.close()
 
 
-@pytest.mark.thorough  # what it holds: test_studies.py
 def test_on_a_phone_words_and_board_take_turns_and_print_has_every_position(study: Any) -> None:
     study.set_viewport_size({"width": 390, "height": 844})
     expect(study.locator("section.words")).to_be_visible()
@@ -160,7 +158,6 @@ def pages_of(pdf: bytes) -> list[int]:
     return shown
 
 
-@pytest.mark.thorough  # what it holds: test_studies.py
 def test_on_paper_nothing_is_cut_no_page_is_empty_and_links_can_be_read(chromium: Any, file: Path) -> None:
     page = chromium.new_page()
     page.goto(file.as_uri())

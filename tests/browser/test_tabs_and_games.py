@@ -143,7 +143,6 @@ def test_escape_and_the_slash_in_the_filter_whose_letters_are_no_keys_of_streaml
     board.keyboard.press("Escape")
 
 
-@pytest.mark.thorough  # the assembly: test_service.py
 def test_a_selected_line_is_in_view_in_the_assembly(small_board: Any) -> None:
     board = small_board
     board.click(".line.op .instruction >> nth=2")
@@ -157,7 +156,6 @@ def test_a_selected_line_is_in_view_in_the_assembly(small_board: Any) -> None:
     )
 
 
-@pytest.mark.thorough  # its words: test_docs_of_moves.py
 def test_help_explains_the_notation_and_the_moves(small_board: Any) -> None:
     board = small_board
     board.keyboard.press("?")
