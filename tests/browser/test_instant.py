@@ -46,6 +46,16 @@ class Door:
         else:
             self.held.append(route)
 
+    def first_with(self, word: str) -> Any:
+        """The first message that has a word, still held; those before it pass."""
+        while True:
+            while not self.held:
+                self.page.wait_for_timeout(20)
+            route = self.held.pop(0)
+            if word in route.request.post_data:
+                return route
+            route.continue_()
+
     def open(self) -> None:
         self.mode = "open"
         for route in self.held:
@@ -92,11 +102,10 @@ def test_measuring_switched_on_and_off_before_the_server_has_heard_of_it_is_off(
     try:
         door.mode = "held"
         page.locator(f'.row[data-move="{MOVE}"] .apply').click()
-        while not door.held:
-            page.wait_for_timeout(20)
+        told = door.first_with('"play"')
         page.keyboard.press("m")
         with page.expect_response("**/exchange"):
-            door.held.pop(0).continue_()  # of the move alone: on its board nothing is measured
+            told.continue_()  # of the move alone: on its board nothing is measured
         expect_entries(page, "Start", f"1. {MOVE}")
         page.evaluate("() => new Promise((drawn) => setTimeout(() => requestAnimationFrame(drawn), 100))")
         page.keyboard.press("m")

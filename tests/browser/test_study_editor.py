@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dojo_core.study.folder import Studies
-from tests.browser.playing import MOVE, expect, play
+from tests.browser.playing import MOVE, expect, open_means, play
 from tests.test_studies import told_by
 
 HOSTILE = "<img src=x onerror='window.pwned=1'>"
 
 
 @pytest.fixture
-def written(small_board: Any) -> Iterator[Any]:
-    """A study of a game of one move, just begun."""
-    page = small_board
-    play(page)
-    page.click(".dojo-bar a >> text=Study")
-    page.click("text=/^Begin with the game on Play/")
-    page.wait_for_selector(".stops .stop >> text=The start")
-    page.wait_for_selector(".row[data-move]")
-    yield page
-    page.click(".dojo-bar a >> text=Play")  # where the next test begins
-    page.wait_for_selector(".history-pane")
+def written(tab: Any, server: Any) -> Any:
+    """A study of a game of one move, just begun; in a tab of its own, which has had no other."""
+    tab.goto(server.url)
+    tab.wait_for_selector(".card")
+    open_means(tab)
+    play(tab)
+    tab.click(".dojo-bar a >> text=Study")
+    tab.click("text=/^Begin with the game on Play/")
+    tab.wait_for_selector(".stops .stop >> text=The start")
+    tab.wait_for_selector(".row[data-move]")
+    return tab
 
 
 def text_of(page: Any, server: Any) -> str:
