@@ -275,6 +275,9 @@ def start_screen(chromium: Any, standing: Standing, common_server: Server) -> It
     elif not standing.page.locator(".card.kernel").first.is_visible():
         standing.page.click("text=New game")
         standing.page.wait_for_selector(".card.kernel")
+    pasted = standing.page.get_by_label("Program text or a saved game")
+    if pasted.input_value():  # another test's
+        pasted.fill("")
     yield standing.page
     standing.close_others(chromium)
     faults, standing.faults = standing.faults, []
