@@ -10,8 +10,8 @@ broken, but not in each combination; ``.ci/run`` plays the rest right behind it.
 - of tests that see the same through more and more of the machinery (another process, another machine's
   compiler, the whole app), those that cost least. The others have ``pytest.mark.thorough``, and say why.
 
-What only a browser shows is there for each page once, and the keyboard; letters of any size are
-``make thorough``'s alone, as is what a browser keeps of a login.
+What only a browser shows is there for each page once, and the keyboard. Letters of any size, pictures of
+the chart and what a browser keeps of a login are ``make thorough``'s alone.
 
 A file of tests that is run by its name plays all of it.
 """

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dojo_core.sharing import open_link
 from tests.browser.playing import MOVE, expect, play
 
@@ -109,6 +111,7 @@ def test_a_position_is_taken_away_as_c_as_a_link_and_as_a_library(small_board: A
     page.context.clear_permissions()
 
 
+@pytest.mark.thorough  # C, a link, a library: above
 def test_the_chart_is_taken_away_as_pictures_that_need_no_style_sheet(small_board: Any) -> None:
     page = small_board
     page.keyboard.press("m")

@@ -172,6 +172,7 @@ def test_a_move_under_the_pointer_is_played_at_once(small_board: Any) -> None:
         door.close()
 
 
+@pytest.mark.thorough  # what the server does with what was made on another position: test_service.py
 def test_what_is_guessed_of_a_game_that_went_on_elsewhere_is_taken_back(
     small_board: Any, chromium: Any
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_recording_is_stepped_by_keys(tab: Any, server: Any) -> None:
     expect(tab.locator(".program .op").nth(3)).to_be_attached()
 
 
+@pytest.mark.thorough  # test_studies.py has studies of runs
 def test_a_recording_is_taken_along_as_a_study(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/watch?demo=softmax-by-hand")
     tab.wait_for_selector(".replay >> text=of 11")
