@@ -75,7 +75,13 @@ def texts(template: str, length: int) -> list[str]:
     return [template.replace("%s", piece) for piece in pieces]
 
 
-@pytest.mark.parametrize("number", range(len(DOORS)))
+LESSONS = 7  # the longest; they come with packages, never from who visits
+
+
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, marks=pytest.mark.thorough if n == LESSONS else ()) for n in range(len(DOORS))],
+)
 def test_a_text_sixteen_times_as_long_takes_no_more_than_that(number: int) -> None:
     read, templates = DOORS[number]
     for template in templates:

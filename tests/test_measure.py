@@ -33,6 +33,7 @@ from dojo_core.measure.process import WorkerFault, WorkerProcess, WorkerStopped
 from dojo_core.measure.records import Records, Sample
 from dojo_core.measure.speed import FIRST_ROUNDS, ROUNDS
 from dojo_core.measure.trial import Trials
+from dojo_core.measure.turns import GIVEN_UP
 from dojo_core.measure.worker import Prepared
 from dojo_core.measure.worst import input_sets
 from dojo_core.program.tree import Program
@@ -632,16 +633,17 @@ def test_candidates_take_turns_with_what_they_are_held_against(
     same, slow, crash, itself = measurer.measure(
         Workload(start), candidates, against=start, on_result=lambda m: told.append(m.program_hash)
     )
-    assert len(same.ratios) == FIRST_ROUNDS and len(same.raw) == FIRST_ROUNDS + 1
+    # on a busy machine the same may be taken for surely slower after two rounds
+    assert len(same.ratios) in (GIVEN_UP, FIRST_ROUNDS) and len(same.raw) == len(same.ratios) + 1
     assert slow.ratios and max(slow.ratios) < 1 and slow.verified
     assert crash.status == "crash" and not crash.ratios
     assert itself.ratios == (1.0,) * ROUNDS, "one code is as fast as itself, whatever a clock says"
     assert told[-1] == start.hash, "what they took turns with has a new time too"
     assert len(verified) == len(candidates), "what is known of it is not found out again"
     again = measurer.measure(Workload(start), [program(SAME)], against=start)[0]
-    assert len(again.ratios) == FIRST_ROUNDS and not again.known
+    assert len(again.ratios) in (GIVEN_UP, FIRST_ROUNDS) and not again.known
     fresh = measurer.measure(Workload(start), [program(SAME)], against=start, fresh=True)[0]
-    assert len(fresh.ratios) == ROUNDS
+    assert len(fresh.ratios) in (GIVEN_UP, ROUNDS)
 
 
 def test_what_is_held_against_may_be_of_another_process_or_fail(measurer: Measurer) -> None:

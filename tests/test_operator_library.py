@@ -53,6 +53,7 @@ def listed(home: Path, text: str) -> Path:
     return file
 
 
+@pytest.mark.thorough  # its parts: below
 def test_two_operators_become_a_library_with_a_page(home):
     words = ("--onnx", "--shapes", str(listed(home, TWO)), "--only", "relu,Softmax,Shape", "--budget", "3")
     told = dojo(*words, "--to", str(home / "lib"))

@@ -90,6 +90,7 @@ def test_a_policy_is_watched_on_a_kernel_it_never_saw_and_asked_for_hints(tab: A
     expect(tab.locator(".entry.here")).to_contain_text(move)
 
 
+@pytest.mark.thorough  # a line by keys: test_play.py
 def test_a_recording_is_stepped_by_keys(tab: Any, server: Any) -> None:
     tab.goto(f"{server.url}/watch?demo=softmax-by-hand")
     tab.wait_for_selector(".replay >> text=of 11")
