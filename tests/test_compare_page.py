@@ -40,6 +40,7 @@ def measure(page: Any) -> Any:
     return next(button for button in page.button if button.label == "Measure")
 
 
+@pytest.mark.thorough  # measured again: below; the form: test_comparing.py
 def test_the_form_keeps_what_one_chose_and_one_click_measures_it_again(host: Comparisons) -> None:
     page = AppTest.from_function(app, default_timeout=500).run()
     next(choice for choice in page.selectbox if choice.label == "Kernel").set_value("relu").run()

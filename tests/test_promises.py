@@ -365,6 +365,7 @@ def test_c_and_the_interpreter_agree_in_every_dtype_and_width(machine, dtypes, w
     assert not wrong_widths(results, whole)
 
 
+@pytest.mark.thorough  # test_crossed.py runs starts, lines and passes there
 @pytest.mark.parametrize(
     ("name", "dtypes", "whole"),
     [
