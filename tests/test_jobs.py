@@ -115,6 +115,7 @@ def test_pause_step_stop_resume_and_kill_give_the_same_run(jobs: Jobs) -> None:
     assert plain(written(jobs, job)) == plain(expected("sampling-edges", 2000, count))
 
 
+@pytest.mark.thorough  # killed and found again: above
 def test_a_run_ends_with_its_app_and_is_found_again(jobs: Jobs, tmp_path: Path) -> None:
     job = jobs.start(spec("random-edges", 5000))
     until(jobs, job, lambda view: len(view.entries) > 3)

@@ -77,6 +77,7 @@ def test_whole_powers_are_products() -> None:
 # ---------------------------------------------------------------------------- the standard's own tests
 
 
+@pytest.mark.thorough  # test_primitives.py has each; make soak all of them
 def test_a_sample_of_the_standard_s_own_tests_passes_interpreted_and_compiled() -> None:
     cases = _sample()
     assert len(cases) >= 100

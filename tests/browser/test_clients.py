@@ -27,6 +27,7 @@ def desk(common_server: Server) -> Iterator[Desk]:
     service.close()
 
 
+@pytest.mark.thorough  # test_api.py, test_service.py
 def test_what_a_program_plays_is_watched_live_and_taken_over(start_screen: Any, desk: Desk) -> None:
     page = start_screen
     game = desk.call("open", {"kernel": "reducemean", "shape": "8x16"}).data["game"]

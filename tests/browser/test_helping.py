@@ -81,6 +81,7 @@ def test_h_tells_the_kind_then_the_place_then_the_move_and_enter_like_apply_play
     wait_for_entries(board, 2)
 
 
+@pytest.mark.thorough  # one selection in all texts: test_play.py
 def test_the_tree_selects_what_the_texts_select(board: Any) -> None:
     board.click("[data-tab=tree]")
     expect(board.locator(".tree .leaf")).to_have_count(7)
