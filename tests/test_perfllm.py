@@ -490,7 +490,6 @@ def whole(tmp_path_factory):
 LATER = [pytest.param(share, marks=pytest.mark.soak) for share in (0.45, 0.99)]
 
 
-@pytest.mark.thorough  # a loop that is killed: test_across.py
 @pytest.mark.parametrize("share", one_of(2, [0.8, 0.1, *LATER]))  # after some checkpoints, before the first
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path, share):
     folder, uninterrupted = whole
