@@ -1,5 +1,5 @@
-"""Of the programs that a search found for a model's kernels, which stay: those that are faster than the
-pass's in the model, on what it is called with first.
+"""Of the programs that a search found for a model's kernels, which stay: those that are surely faster than
+the pass's in the model, on what it is called with first.
 
 A search measures each kernel alone and on normal numbers. With other numbers another program may be the
 faster one (an ELU whose long arm no value takes is skipped in groups), and so in caches that hold what the
@@ -12,7 +12,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from statistics import median
 
 from agents.torch_backend.programs import choice
 from agents.torch_backend.searching import place
@@ -20,6 +19,7 @@ from agents.torch_backend.settings import Settings
 from agents.torch_backend.tensors import Values
 from dojo_core.graph.run import Model
 from dojo_core.measure import sealed
+from dojo_core.measure.speed import in_turns
 
 ROUNDS, ROUND_SECONDS = 9, 0.1  # of the two models in turns; of one in a round, about
 
@@ -36,7 +36,7 @@ def decide(model: Model, settings: Settings, inputs: Mapping[str, Values]) -> bo
 
 
 def _slower(found: Model, passed: Model, inputs: Mapping[str, Values]) -> list[str]:
-    """The kernels whose programs take longer in the one than in the other."""
+    """The kernels whose programs are not surely faster in the one than in the other."""
     other = [name for name, program in found.programs.items() if program != passed.programs[name]]
     if not other:
         return []
@@ -47,7 +47,7 @@ def _slower(found: Model, passed: Model, inputs: Mapping[str, Values]) -> list[s
         ours, theirs = _seconds(found, inputs, runs), _seconds(passed, inputs, runs)
         for kernel in other:
             ratios[kernel].append(theirs[kernel] / max(ours[kernel], 1e-9))
-    return [kernel for kernel in other if median(ratios[kernel]) <= 1]
+    return [kernel for kernel in other if in_turns(ratios[kernel]).verdict != "faster"]
 
 
 def _seconds(model: Model, inputs: Mapping[str, Values], runs: int) -> dict[str, float]:
