@@ -67,6 +67,14 @@ class Door:
         self.page.unroute("**/exchange")
 
 
+def play_and_take_back(page: Any) -> None:
+    """At the start again, of which a move is known."""
+    play(page)
+    page.keyboard.press("u")
+    expect_here(page, 0)
+    until_it_rests(page)
+
+
 def lines(page: Any) -> str:
     return str(page.inner_text(".program .scroll"))
 
@@ -121,10 +129,7 @@ def test_a_lost_message_is_sent_again_and_what_comes_of_a_game_that_was_left_is_
     small_board: Any,
 ) -> None:
     page = small_board
-    play(page)
-    page.keyboard.press("u")
-    expect_here(page, 0)
-    until_it_rests(page)
+    play_and_take_back(page)
     door = Door(page)
     try:
         door.mode = "lost"
@@ -177,10 +182,7 @@ def test_what_is_guessed_of_a_game_that_went_on_elsewhere_is_taken_back(
     small_board: Any, chromium: Any
 ) -> None:
     page = small_board
-    play(page)
-    page.keyboard.press("u")
-    expect_here(page, 0)
-    until_it_rests(page)
+    play_and_take_back(page)
     door = Door(page)
     try:
         other = chromium.new_page()
