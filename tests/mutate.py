@@ -3,8 +3,9 @@
 Switches the conditions off one by one: in ``dojo_core/moves`` every guard that refuses, in the judges of
 ``dojo_core/program`` every fault, and of conditions made of several terms each term. Each such mutant runs
 in a child process, on modules compiled from the changed syntax tree (no file is touched): first the tests of
-moves and refusals, then seeded random walks under the oracle. Prints what notices each: a test, or a walk and
-the kind of its finding. ``SURVIVED`` means that nothing does; the command ends with 1 then.
+moves and refusals, with the one first that noticed this condition when docs/mutation.md was written, then
+seeded random walks under the oracle. Prints what notices each: a test, or a walk and the kind of its finding.
+``SURVIVED`` means that nothing does; the command ends with 1 then.
 
 A condition that others imply keeps its comment ``# implied: why`` in the code, which is printed in its place.
 
@@ -34,8 +35,8 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -447,20 +448,21 @@ def _left_out(row: Any) -> bool:
     return isinstance(row, ParameterSet) and any(mark.name in ("soak", "thorough") for mark in row.marks)
 
 
-def verdict(walks: int) -> dict[str, str]:
-    """Run in the child: who notices. ``by`` is test, walk or import; empty: nobody."""
+def verdict(walks: int, witnesses: Collection[str] = ()) -> dict[str, str]:
+    """Run in the child: who notices. ``by`` is test, walk or import; empty: nobody. Tests of the names
+    ``witnesses``, as the table has them, are asked first."""
     try:
         modules = [importlib.import_module(f"tests.{name}") for name in TESTS]
     except Exception as error:
         return {"by": "import", "what": repr(error)}
-    for module in modules:
-        for label, check in checks(module):
-            try:
-                check()
-            except pytest.skip.Exception:  # it needs what this machine has not
-                continue
-            except (Exception, pytest.fail.Exception) as error:  # what did not raise fails by the latter
-                return {"by": "test", "what": label, "how": type(error).__name__}
+    asked = [row for module in modules for row in checks(module)]
+    for label, check in sorted(asked, key=lambda row: _cell(row[0]) not in witnesses):
+        try:
+            check()
+        except pytest.skip.Exception:  # it needs what this machine has not
+            continue
+        except (Exception, pytest.fail.Exception) as error:  # what did not raise fails by the latter
+            return {"by": "test", "what": label, "how": type(error).__name__}
     from tests.programs import random_program
     from tests.walks import Tally, start, walk_from
 
@@ -485,7 +487,7 @@ def verdict(walks: int) -> dict[str, str]:
     return {"by": ""}
 
 
-def run(site: Site | None, walks: int, seconds: float) -> dict[str, str]:
+def run(site: Site | None, walks: int, seconds: float, witnesses: Collection[str] = ()) -> dict[str, str]:
     """The verdict on one mutant, from a child process; None is the program as it is."""
     with FORKING:  # a child that held another's pipe would keep it from ending
         reader, writer = os.pipe()
@@ -501,7 +503,7 @@ def run(site: Site | None, walks: int, seconds: float) -> dict[str, str]:
                 sys.meta_path.insert(0, _Mutator(site))
             with os.fdopen(writer, "w") as out:
                 try:
-                    told = verdict(walks)
+                    told = verdict(walks, witnesses)
                 except Exception as error:  # of what calls the tests: that notices nothing
                     told = {"by": "fault", "what": repr(error)}
                 json.dump(told, out)
@@ -527,11 +529,28 @@ def row(site: Site, found: dict[str, str]) -> str:
         told = found["what"]
     else:
         told = f"implied: {site.implied}" if site.implied else "**SURVIVED**"
-    cells = (site.file.removeprefix("dojo_core/"), str(site.line), site.function, site.code, site.text, told)
-    return "| " + " | ".join(_cell(c, k == 4) for k, c in enumerate(cells)) + " |"
+    file, *others = condition(site)
+    return "| " + " | ".join((file, str(site.line), *others, _cell(told))) + " |"
 
 
-def _cell(text: str, quoted: bool) -> str:
+def condition(site: Site) -> tuple[str, ...]:
+    """Its cells in the table, but for the line, which moves with what is written above it."""
+    cells = (site.file.removeprefix("dojo_core/"), site.function, site.code, site.text)
+    return tuple(_cell(c, k == 3) for k, c in enumerate(cells))
+
+
+def witnesses(page: Path) -> dict[tuple[str, ...], set[str]]:
+    """By condition, what noticed it when the page was written; those alike are one."""
+    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for line in page.read_text().splitlines() if page.exists() else ():
+        cells = line.removeprefix("| ").removesuffix(" |").split(" | ")
+        if len(cells) == 6:
+            file, _, *others, told = cells
+            found[file, *others].add(told)
+    return found
+
+
+def _cell(text: str, quoted: bool = False) -> str:
     text = " ".join(text.split())  # a row is a line, whatever a test is called
     short = text if len(text) <= 90 else text[:87] + "..."
     return f"`{short.replace('|', chr(92) + '|')}`" if quoted else short.replace("|", "\\|")
@@ -576,12 +595,15 @@ def main(words: Sequence[str]) -> int:
             print(f"The program as it is does not pass: {sound}")
             return 2
         seconds = max(seconds, TIMES * (time.monotonic() - begun))
+    known = witnesses(ROOT / "docs/mutation.md")
     counts: Counter[str] = Counter()
     lines = [HEAD]
     print(HEAD, flush=True)
     wanted = chosen(arguments)
     with ThreadPool(arguments.jobs) as pool:  # of children, each in a process of its own
-        verdicts = pool.imap(lambda site: run(site, arguments.walks, seconds), wanted)
+        verdicts = pool.imap(
+            lambda site: run(site, arguments.walks, seconds, known.get(condition(site), ())), wanted
+        )
         for site, found in zip(wanted, verdicts, strict=True):
             if found["by"] == "fault":
                 print(f"The tests could not be called: {found['what']}")
@@ -608,8 +630,9 @@ PAGE = """# What watches each legality condition
 Made by `python -m tests.mutate --write docs/mutation.md`, which switches off every condition of the
 moves and of the judges behind them (storage, marks, dependence, must-writes, reaching definitions,
 instructions, GPU, Snitch), one at a time, and each term of those made of several; then the tests of
-moves and refusals run, and seeded random walks under the exact oracle. A row shows the first that
-notices. *implied* conditions cannot be seen from outside: the reason stands beside them in the code.
+moves and refusals run, what noticed the condition the last time first, and seeded random walks under the
+exact oracle. A row shows the first that notices. *implied* conditions cannot be seen from outside: the
+reason stands beside them in the code.
 
 {summary}
 

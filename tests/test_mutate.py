@@ -70,6 +70,18 @@ def test_what_a_test_needs_and_is_not_here_notices_nothing(monkeypatch):
     assert mutate.verdict(0) == {"by": ""}
 
 
+def test_what_noticed_a_condition_the_last_time_is_asked_first(monkeypatch, tmp_path):
+    site = next(s for s in mutate.sites() if " | " in s.text)
+    (tmp_path / "page.md").write_text(mutate.row(site, {"by": "test", "what": "test_b[x | y]"}))
+    told = mutate.witnesses(tmp_path / "page.md")[mutate.condition(site)]
+    asked = []
+    monkeypatch.setattr(mutate, "TESTS", ("test_mutate",))
+    labels = ("test_a", "test_b[x | y]", "test_c")
+    monkeypatch.setattr(mutate, "checks", lambda module: [(a, lambda a=a: asked.append(a)) for a in labels])
+    mutate.verdict(0, told)
+    assert asked == ["test_b[x | y]", "test_a", "test_c"]
+
+
 @pytest.mark.thorough  # make mutate begins with it
 def test_the_program_as_it_is_plays_in_the_process_that_judges(monkeypatch):
     """There all of ours is loaded anew: what stayed would meet classes that are others by the same names."""
