@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -592,6 +592,40 @@ def test_a_cancelled_sum_may_be_off_by_what_sums_are_off_by_for_their_terms() ->
     moved = np.array([1e-6, 1e-6, 2e-6, 1e-6, 3e5])  # by the inputs' last bits
     allowed = tolerance(y, np.array([20e-6, 10e-6, 50e-6, 30e-6, 1e4]), scale, moved)
     assert allowed[4] == pytest.approx(8 * 25 * 3e5)
+
+
+CLAMPED = """\
+kernel k
+in x, w
+out y
+x f32 [2048, 256] heap
+w f32 [256, 64] heap
+t f32 [2048, 64] heap
+s f32 [2048, 64] heap
+y f32 [2048, 64] heap
+2048 64 t[{0},{1}] = 0
+| | 256 t[{0},{1}] += x[{0},{2}]*w[{2},{1}]
+| | s[{0},{1}] = max(t[{0},{1}],0)
+| | y[{0},{1}] = min(s[{0},{1}],0.125)
+"""
+
+
+def test_a_clamp_leaves_few_sums_of_a_row_and_another_order_of_their_terms_is_right() -> None:
+    """The others are 0 and 0.125 exactly: of a row there is one error, or none."""
+    start = parse(CLAMPED)
+    parameters = generate(start, "reassoc").parameters
+    pool, y = make_pool(start, parameters, seed=3, tame=True), parameters[-1]
+    want = pool.references["y"]
+
+    def off(terms: Iterable[int]) -> np.ndarray:
+        t = np.zeros((2048, 64), np.float32)
+        for k in terms:
+            t += pool.inputs["x"][:, k, None] * pool.inputs["w"][k]
+        return np.abs(t.clip(0, 0.125) - want).max(axis=1)
+
+    own, other, scale = off(range(256)), off(reversed(range(256))), np.abs(want).max(axis=1)
+    assert (other <= pool.tolerance(y, own, scale, "reassoc")).all()
+    assert not (other <= tolerance(y, own, scale, None)).all()
 
 
 def test_a_start_program_that_is_far_off_is_refused() -> None:

@@ -75,6 +75,8 @@ FACTORS_FACTOR = 2.0
 ADVERSARIAL_SHARE = 20  # one adversarial row in so many at most
 DROWNED_SHARE = 0.12  # of an output's rows
 SHORT_ROW = 64
+# What maps most of a long row to one value, if its argument is large: what is left is as good as a short row.
+SATURATING = {"max", "min", "select", "tanh", "erf", "sigmoid", "atan", "sign"}
 SCALES = (1.0, 2.0**-3, 2.0**-6)  # of a recurrence's inputs
 CHAOS = 2.0**-4  # of what a start program may be off by: results that one rounding of inputs moves so far
 WHOLE_BITS = 20  # of integers of 32 or 64 bits, other than in the rows of extreme values
@@ -95,8 +97,9 @@ class Pool:
 
     ``inexact`` names the integer outputs that may be off by one.
 
-    ``sensitivity`` holds, for outputs with short rows, how far the reference moves when the inputs
-    move by one rounding: the start program's own error there is a single draw, which may be lucky. ``order``
+    ``sensitivity`` holds, for outputs with short rows or with long ones of which little may be left
+    (``cuts_off``), how far the reference moves when the inputs move by one rounding: the start program's own
+    error there is a single draw, which may be lucky. ``order``
     holds, where f16 or bf16 are added up, how far the reference moves when that is rounded once, ``factors``
     how far it moves when the factors of sums of products are rounded to TF32, ``reach`` the relative error of
     each output from which on the start program must be wrong.
@@ -367,7 +370,8 @@ def make_pool(
             break
 
     sensitivity: dict[str, Doubles] = {}
-    short = [p for p in outputs if p.dtype in EPSILON and (normwise or columns(p.shape) < SHORT_ROW)]
+    all_short = normwise or cuts_off(program)
+    short = [p for p in outputs if p.dtype in EPSILON and (all_short or columns(p.shape) < SHORT_ROW)]
     if short:
         others = _beside(program, given, wanted, normwise, rng)
         with np.errstate(all="ignore"):
@@ -378,6 +382,12 @@ def make_pool(
     factors = rounded_factors(program, given, expected, outputs) if tf32 else {}
     furthest = {p.name: np.asarray(reach(program, p.dtype)) for p in outputs}
     return Pool(inputs, contiguous, sensitivity, adversarial, inexact, order, factors, furthest)
+
+
+def cuts_off(program: Program) -> bool:
+    """May most elements of a row be one value, whatever was summed, as behind a clamp or in a triangle?"""
+    ops = [leaf.op for leaf in program.leaves]
+    return any(op.guard or (op.function in SATURATING and not op.accumulate) for op in ops)
 
 
 def _drawn(

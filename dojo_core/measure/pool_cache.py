@@ -27,7 +27,7 @@ from dojo_core.program.tree import Program
 
 log = logging.getLogger(__name__)
 
-POOL_VERSION = 7  # of what is kept on disk
+POOL_VERSION = 8  # of what is kept on disk
 USUAL = InputSet()
 WORTH_KEEPING = 0.05  # seconds
 HEADER_BYTES = 4096  # the most that stands before an array's numbers
