@@ -79,6 +79,7 @@ TESTS = (
     "test_unset",
     "test_scatter",
     "test_tensor_cores",
+    "test_instructions",
 )
 # Each costs about half a second, for conditions that no test watches.
 WALKS, LENGTH, OTHERS = 20, 12, 4
@@ -94,7 +95,7 @@ ASIDE = {
     "fresh_name", "owner_path", "definition_fault", "__str__",
     "_indexed", "_reused", "_end", "_joins", "_kept", "_project", "_exit_read", "_exit", "_located",
     "_copy_buffer", "_computed_before_use", "holds", "mapped",
-    "_after", "layouts", "promised",
+    "_after", "layouts", "promised", "needs", "suits", "_better_there", "has_vector_form",
 }  # fmt: skip
 # Functions whose answer, other than None or False, is the objection itself.
 OBJECTIONS = ("Refusal", "Fault", "IndexFault", "Witness", "Mismatch")

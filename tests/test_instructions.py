@@ -219,6 +219,11 @@ def test_what_is_no_square_of_rows_is_refused():
             "transpose takes f32 and f32; here they are f64 and f32",
         ),
         ({rows: rows.replace("= x", "= abs(x").replace("+4]", "+4])")}, "instruction-operation", "computes"),
+        (
+            {rows: rows.replace("x[{0},", "x[k[{0}],"), "in x\n": "in x\ntable k i32 [2] = 1 0\n"},
+            "instruction-access",
+            "is indirect",
+        ),
     ):
         program, every = turned(16, **changes)
         refusal = why(program, "use_instruction y#1@1 transpose", every).refusal

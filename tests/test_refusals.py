@@ -742,7 +742,7 @@ WITNESSED = {
 
 
 def program_of(body: str, buffers: str):
-    names = [line.split()[0] for line in buffers.splitlines()]
+    names = [line.split()[0] for line in buffers.splitlines() if not line.startswith("domain ")]
     held = [
         a.strip() for line in buffers.splitlines() for a in line.partition("->")[2].split(",") if a.strip()
     ]

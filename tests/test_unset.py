@@ -164,14 +164,16 @@ def test_each_iteration_in_turn_where_one_needs_the_other():
     assert definition_fault(chain(10**6, 2)).code == "undecided"
 
 
-def test_who_measures_settles_what_was_left_undecided(monkeypatch):
+def test_who_measures_settles_what_was_left_undecided():
     """However long it takes: here as many steps as a recurrence has."""
 
     assert settled(chain(1_000, 999)) is None and settled(chain(1_000, 2)) is None  # decided already
-    monkeypatch.setattr(unset, "POINTS", 2**20)  # instead of a recurrence that takes seconds
-    assert definition_fault(chain(2_000, 1_999)).code == definition_fault(chain(2_000, 2)).code == "undecided"
-    assert settled(chain(2_000, 1_999)) is None
-    assert settled(chain(2_000, 2)) == "The value of y[] comes from t[0], which no earlier write has set."
+    with pytest.MonkeyPatch.context() as patch:  # no fixture: make mutate calls it
+        patch.setattr(unset, "POINTS", 2**20)  # instead of a recurrence that takes seconds
+        right, wrong = chain(2_000, 1_999), chain(2_000, 2)
+        assert definition_fault(right).code == definition_fault(wrong).code == "undecided"
+        assert settled(right) is None
+        assert settled(wrong) == "The value of y[] comes from t[0], which no earlier write has set."
 
 
 def test_too_much_to_go_through_is_said_to_be_wrong_only_where_it_surely_is():

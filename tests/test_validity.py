@@ -321,6 +321,17 @@ def test_what_earlier_iterations_wrote_under_a_guard_is_not_counted_on():
     assert told("") is None and told(" if {0} < 1") == "undefined"
 
 
+@pytest.mark.parametrize("place", ("heap", "stack"))
+def test_no_iteration_before_the_first_has_set_the_cell_that_all_of_them_set(place):
+    def told(before: str) -> str | None:
+        body = f"{before}4 y[{{0}}] = t[1]\n| t[1] = x[{{0}}]"
+        program = parse(kernel(body, f"x f32 [4] heap\ny f32 [4] heap\nt f32 [2] {place}"))
+        fault = definition_fault(program) or storage_fault(program)
+        return fault and fault.code
+
+    assert told("t[1] = 0\n") is None and told("") == told("t[0] = 0\n") == "undefined"
+
+
 def test_what_is_surely_unset_is_told_though_something_before_it_could_not_be_shown():
     buffers = "x f32 [268435456] heap\ny f32 [268435456] heap\nt f32 [268435456] heap"
     body = "268435456 t[{0}] = x[{0}] if {0} >= 3\n268435456 y[{0}] = t[{0}]\n3 y[{0}] = x[{0}]"

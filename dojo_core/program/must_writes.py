@@ -56,6 +56,7 @@ def coverage(
     # To find out what padding is takes longest, and rarely brings a write nearer.
     if any_value and nearest is not None:
         whole = coverage(read, accesses, earlier=earlier)
+        # implied: one that is less near is as sure
         if whole is not None and whole[0] == nearest[0]:
             return whole
     for depth, group in groupby(_by_nearness(read, writes, earlier), lambda each: each[0]):

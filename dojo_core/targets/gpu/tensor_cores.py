@@ -58,7 +58,7 @@ def tile(program: Program, scope: Scope, path: Path, above: tuple[Scope, ...], p
 
     phase = [depth for depth, s in enumerate(above) if s.mark == "b"]
     threads = tuple(above[depth].size for depth in phase[-2:])
-    if threads != THREADS or any(s.mark in ("m", "v") for s in above) or lanes(above[phase[0]]) > 1:  # 2
+    if threads != THREADS or lanes(above[phase[0]]) > 1:  # 2
         return fault(
             Code.TILE_PLACE,
             "A tile of tensor cores stands in a phase whose two innermost block scopes are of 8 and 4, "
