@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from dojo_core.garbage import looking_seldom
 from dojo_core.passed import Passed, passed
 from dojo_core.program.tree import Program
 from dojo_core.targets.cpu.limits import cpu
@@ -19,7 +20,8 @@ def heuristic(start: Program, policy: str = "reassoc", constants: frozenset[str]
     """
 
     def play() -> Passed:
-        return _played(start, policy, constants)
+        with looking_seldom():
+            return _played(start, policy, constants)
 
     return passed("heuristic", ["agents.passes"], start, policy, cpu(), play, constants).program
 

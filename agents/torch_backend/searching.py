@@ -11,6 +11,7 @@ from agents.model_tuning import shares_of, spread
 from agents.players import agent_named
 from agents.torch_backend.settings import Settings
 from agents.tuning import Tuning
+from dojo_core.garbage import looking_seldom
 from dojo_core.graph import Graph, Model
 from dojo_core.graph.choices import kernel_game
 from dojo_core.graph.run import Choose
@@ -34,7 +35,7 @@ def search(graph: Graph, settings: Settings, records: Records, passed: Choose) -
         return
     timing = timed(Model(graph, passed, settings.policy), drawn_inputs(graph))
     budgets = spread(settings.budget, shares_of(timing))
-    with Measurer(records) as measurer:
+    with looking_seldom(), Measurer(records) as measurer:
         for name, programs in budgets.items():
             game = kernel_game(graph.kernels[name], settings.policy)
             tuning = Tuning(game, agent_named(AGENT), measurer, Budget(programs), keep=False)
