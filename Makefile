@@ -51,12 +51,13 @@ $(BIN)/python:
 # make play adds what is missing, and make play after make run finds all there.
 $(VENV)/.requirements: $(PINS) | $(BIN)/python
 	$(PIP) -r requirements.txt
-	@touch $@ $(VENV)/.play
+	@touch $@ $(VENV)/.needs
 
 # What plays: of requirements.txt, which is more than that, the versions alone. Not compiled to bytecode, a third
 # of the time, but where it is imported.
-$(VENV)/.play: $(PINS) pyproject.toml | $(VENV)/.project
-	$(PIP) --no-compile --constraint requirements.txt dojo
+$(VENV)/.needs: $(PINS) pyproject.toml | $(VENV)/.build
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' > $@.txt
+	$(PIP) --no-compile --constraint requirements.txt -r $@.txt
 	@touch $@
 
 $(VENV)/.build: $(PINS) | $(BIN)/python
@@ -67,7 +68,9 @@ $(VENV)/.project: $(BUILT) | $(VENV)/.build
 	$(PIP) --no-build-isolation --no-deps --config-settings=build-dir=build/native --editable .
 	@touch $@
 
-play: $(VENV)/.play
+# Both at once: the native modules take as long to compile as what plays takes to come.
+play: | $(BIN)/python
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.needs $(VENV)/.project
 	$(BIN)/dojo app
 
 run: setup
