@@ -9,7 +9,7 @@ from torch import nn
 
 from agents import played
 from agents.played import heuristic
-from dojo_core import moves
+from dojo_core import game, moves
 from dojo_core.measure import sealed
 from dojo_core.measure.machine import this_machine
 from dojo_core.measure.records import Record, Records, Sample
@@ -342,6 +342,16 @@ def test_a_budget_is_spent_once_and_what_it_found_lies_in_the_records(entries, p
     assert lost is not None  # what is not surely faster than the pass's on these inputs
     ran = [p.hash for p in parts[1].model.programs.values()]
     assert best.program_hash in lost or ran == [best.program_hash]
+
+
+def test_a_kernel_whose_pass_has_more_moves_than_a_game_is_not_searched(entries, parts, monkeypatch, caplog):
+    """A search would begin from the part of the line that a game keeps."""
+    monkeypatch.setattr(game, "MAX_MOVES", 1)
+    monkeypatch.setattr(searching, "Tuning", lambda *given, **named: pytest.fail("It is searched."))
+    x = torch.randn(64, 64)
+    with caplog.at_level("INFO", logger=searching.log.name):
+        alike(torch.compile(torch.sigmoid, backend="dojo", options={"budget": 2})(x), x.sigmoid())
+    assert "the pass's line has more moves than a game keeps" in caplog.text
 
 
 def test_what_a_search_found_stays_where_it_is_faster_in_the_model(entries, parts, monkeypatch):

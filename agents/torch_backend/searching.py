@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from pathlib import Path
 
 from agents.agent import Budget
 from agents.model_tuning import shares_of, spread
+from agents.played import outgrows_a_game
 from agents.players import agent_named
 from agents.torch_backend.settings import Settings
 from agents.tuning import Tuning
@@ -25,6 +27,7 @@ from dojo_core.program.target import DEFAULT_TARGET
 from dojo_core.targets.cpu.measurer import Measurer
 
 AGENT = "sampling-lines"
+log = logging.getLogger(__name__)
 
 
 def search(graph: Graph, settings: Settings, records: Records, passed: Choose) -> None:
@@ -35,13 +38,18 @@ def search(graph: Graph, settings: Settings, records: Records, passed: Choose) -
         return
     timing = timed(Model(graph, passed, settings.policy), drawn_inputs(graph))
     budgets = spread(settings.budget, shares_of(timing))
+    searched: list[str] = []
     with looking_seldom(), Measurer(records) as measurer:
         for name, programs in budgets.items():
+            if outgrows_a_game(graph.kernels[name].program, settings.policy):
+                log.info("%s is not searched: the pass's line has more moves than a game keeps.", name)
+                continue
+            searched.append(name)
             game = kernel_game(graph.kernels[name], settings.policy)
             tuning = Tuning(game, agent_named(AGENT), measurer, Budget(programs), keep=False)
             for _ in tuning.events():
                 pass
-    sealed.keep(path, json.dumps([graph.kernels[name].program.hash for name in budgets]).encode())
+    sealed.keep(path, json.dumps([graph.kernels[name].program.hash for name in searched]).encode())
 
 
 def lost(graph: Graph, settings: Settings) -> frozenset[str] | None:
