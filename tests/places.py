@@ -19,6 +19,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -148,7 +149,8 @@ def _app_fault(lead: list[str], copy: Path, environment: dict[str, str], port: i
             if f"Port {port} is occupied" not in again.stdout + again.stderr:
                 return [f"a second app does not say that its port is occupied:\n{again.stdout}{again.stderr}"]
         finally:
-            os.killpg(app.pid, 9)
+            with suppress(ProcessLookupError):  # it ended by itself, which the fault tells
+                os.killpg(app.pid, 9)
             app.wait()
     return []
 
